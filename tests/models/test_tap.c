@@ -53,6 +53,20 @@ static void add_bias(struct looked *k, int32_t point, int32_t layer, float *x) {
         x[i] += bias[i % k->d];
 }
 
+// The norm of attention's output, which only some models have.
+static void apply_norm(struct looked *k, int32_t layer, float *x) {
+    float gain[MOST];
+    if (k->t->read(k->m.self, RLHF_TAP_OUT_NORM, layer, gain, k->d) == RLHF_E_UNSUPPORTED) return;
+    for (uint64_t t = 0; t < N; t++) {
+        double square = 0;
+        for (uint64_t i = 0; i < k->d; i++)
+            square += (double)x[t * k->d + i] * (double)x[t * k->d + i];
+        const double scale = sqrt(square / (double)k->d + k->info.norm_eps);
+        for (uint64_t i = 0; i < k->d; i++)
+            x[t * k->d + i] = (float)((double)x[t * k->d + i] / scale * (double)gain[i]);
+    }
+}
+
 // Each point of the stream is the point before it plus the output of the part between them.
 static void check_identities(struct looked *k) {
     static float a[MOST], b[MOST], heads[MOST];
@@ -69,6 +83,7 @@ static void check_identities(struct looked *k) {
         read_at(k, RLHF_TAP_HEADS, l, heads, N * k->q);
         must(&k->m, k->t->project(k->m.self, l, heads, N, a));
         add_bias(k, RLHF_TAP_OUT_BIAS, l, a);
+        apply_norm(k, l, a);
         read_at(k, RLHF_TAP_IN, l, b, n);
         for (uint64_t i = 0; i < n; i++)
             a[i] += b[i];
@@ -109,6 +124,10 @@ static void check_runs(struct looked *k) {
         }
 }
 
+static double capped(float x, double cap) {
+    return cap > 0 ? cap * tanh((double)x / cap) : (double)x;
+}
+
 // Log-probs from the logits equal the log-probs of forward().
 static void check_logits(struct looked *k) {
     const rlhf_tap_run all = {.size = sizeof all, .keep = 1};
@@ -118,6 +137,7 @@ static void check_logits(struct looked *k) {
     float logp[N];
     const rlhf_heads out = {.size = sizeof out, .logp = logp};
     const uint64_t v = (uint64_t)k->info.n_vocab;
+    const double cap = k->info.logit_softcap;
     float *logits = test_malloc(2 * v * sizeof *logits);
     must(&k->m, k->t->run(k->m.self, &row, &all));
     must(&k->m, k->m.ops->forward(k->m.self, &b, &f, &out)); // this call does not disturb the tap
@@ -125,8 +145,8 @@ static void check_logits(struct looked *k) {
     for (uint64_t t = 0; t < 2; t++) {
         double sum = 0;
         for (uint64_t i = 0; i < v; i++)
-            sum += exp((double)logits[t * v + i]);
-        const double got = (double)logits[t * v + (uint64_t)ids[N - 2 + t]] - log(sum);
+            sum += exp(capped(logits[t * v + i], cap));
+        const double got = capped(logits[t * v + (uint64_t)ids[N - 2 + t]], cap) - log(sum);
         assert_true(fabs(got - (double)logp[N - 2 + t]) < 1e-4);
     }
     assert_int_equal(k->t->logits(k->m.self, N - 1, 2, logits), RLHF_E_INVALID);
@@ -144,6 +164,25 @@ static void every_kind_has_its_identities(void **state) {
         check_runs(&k);
         if (kind->heads & RLHF_HEAD_LOGP) check_logits(&k);
         model_close(&k.m);
+    }
+}
+
+// Gemma 3: norms of the outputs of attention and MLP, and a cap of logits.
+static void norms_after_blocks(void **state) {
+    (void)state;
+    for (size_t i = 0; i < N_DECODERS; i++) {
+        if (strcmp(decoders[i].plugin, "gemma3_text") != 0) continue;
+        const rlhf_model_open o = open_args(&backend, RLHF_F32, 0);
+        struct model m = model_open("gemma3_text", decoders[i].settings, &o);
+        struct looked k = {0};
+        float bias[MOST];
+        model_fill(&m, 0.3);
+        look(&k, m);
+        check_identities(&k);
+        check_runs(&k);
+        check_logits(&k);
+        assert_int_equal(k.t->read(m.self, RLHF_TAP_MLP_BIAS, 0, bias, k.d), RLHF_E_UNSUPPORTED);
+        model_close(&m);
     }
 }
 
@@ -277,11 +316,9 @@ static void wrong_calls(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_kind_has_its_identities),
-        cmocka_unit_test(rows_of_a_frozen_model),
-        cmocka_unit_test(windows_are_told),
-        cmocka_unit_test(structs_may_be_longer),
-        cmocka_unit_test(wrong_calls),
+        cmocka_unit_test(every_kind_has_its_identities), cmocka_unit_test(norms_after_blocks),
+        cmocka_unit_test(rows_of_a_frozen_model),        cmocka_unit_test(windows_are_told),
+        cmocka_unit_test(structs_may_be_longer),         cmocka_unit_test(wrong_calls),
     };
     return on_backends("tap", ON_REFERENCE | ON_CPU, 1, tests, sizeof tests / sizeof *tests);
 }

@@ -23,9 +23,24 @@ class Parts:
         # Granite's factors of the embeddings and of what is added to the stream; the divisor of its logits
         self.token, self.block = getattr(c, "embedding_multiplier", 1.0), getattr(c, "residual_multiplier", 1.0)
         self.divisor = getattr(c, "logits_scaling", 1.0)
+        # Gemma: norms after the blocks, gains that are stored without 1, and capped logits
+        self.gemma = hasattr(self.blocks[0], "post_feedforward_layernorm")
+        self.gain = 1 + self.norm.weight if self.gemma else self.norm.weight
+        self.cap = getattr(c, "final_logit_softcapping", None)
 
     def attention(self, b):
         return b.attn if self.gpt2 else b.self_attn
+
+    def added(self, b):
+        """The modules whose outputs are added to the stream: of attention, of the MLP."""
+        return (b.post_attention_layernorm, b.post_feedforward_layernorm) if self.gemma else (self.attention(b), self.mlp(b))
+
+    def back(self, b, g, raw):
+        """From directions g of the stream, those of the output projection's result `raw`, with the norm's scale fixed."""
+        if not self.gemma:
+            return g
+        n = b.post_attention_layernorm
+        return g * (1 + n.weight) / (raw.pow(2).mean(-1, keepdim=True) + n.eps).sqrt()
 
     def product(self, b):
         return b.attn.c_proj if self.gpt2 else b.self_attn.o_proj
@@ -80,8 +95,10 @@ def look(p, ids, changes=()):
     if p.position is not None:
         watch("position", p.position)
     for i, b in enumerate(p.blocks):
-        for key, module, given in (("in", b, True), ("attention", p.attention(b), False), ("heads", p.product(b), True),
-                                   ("mlp", p.mlp(b), False), ("out", b, False), ("normed", p.before(b), False)):
+        attention, mlp = p.added(b)
+        for key, module, given in (("in", b, True), ("attention", attention, False), ("heads", p.product(b), True),
+                                   ("raw", p.product(b), False), ("mlp", mlp, False), ("out", b, False),
+                                   ("normed", p.before(b), False)):
             watch((i, key), module, given)
     watch("final", p.norm)
     with torch.no_grad():
@@ -90,6 +107,7 @@ def look(p, ids, changes=()):
         h.remove()
     seen["weights"] = torch.stack([a[0] for a in out.attentions])
     seen["logits"] = out.logits[0]
+    seen["products"] = p.cap * torch.atanh(seen["logits"] / p.cap) if p.cap else seen["logits"]
     return seen
 
 
@@ -102,7 +120,7 @@ class Words:
         self.u, self.b = (head[good].mean(0) - head[bad].mean(0)) / p.divisor, 0.0
 
     def measured(self, seen):
-        return seen["logits"][:, self.good].mean(-1) - seen["logits"][:, self.bad].mean(-1)
+        return seen["products"][:, self.good].mean(-1) - seen["products"][:, self.bad].mean(-1)
 
     def at(self, x):
         return self.u.expand_as(x), torch.full(x.shape[:1], self.b, dtype=x.dtype)
@@ -145,8 +163,8 @@ def direction(of, x):
     p = of.p
     u, b = of.at(x)
     if p.rms:
-        return p.norm.weight * u / (x.pow(2).mean(-1, keepdim=True) + p.eps).sqrt(), b
-    g = p.norm.weight * u / (x.var(-1, keepdim=True, unbiased=False) + p.eps).sqrt()
+        return p.gain * u / (x.pow(2).mean(-1, keepdim=True) + p.eps).sqrt(), b
+    g = p.gain * u / (x.var(-1, keepdim=True, unbiased=False) + p.eps).sqrt()
     return g - g.mean(-1, keepdim=True), b + u @ p.norm.bias
 
 
@@ -161,14 +179,15 @@ def attribution(of, seen):
     heads, sources = [], []
     for i, b in enumerate(p.blocks):
         w, z = p.matrix(b) * p.block, seen[i, "heads"].reshape(len(x), p.heads, -1)
-        heads.append(torch.einsum("thc,hcd,td->th", z, w, g))
+        back = p.back(b, g, seen[i, "raw"])
+        heads.append(torch.einsum("thc,hcd,td->th", z, w, back))
         v = torch.einsum("shc,hcd->shd", p.values(b, seen[i, "normed"]), w)
-        sources.append(torch.einsum("hts,shd,td->hts", seen["weights"][i], v, g))
+        sources.append(torch.einsum("hts,shd,td->hts", seen["weights"][i], v, back))
         bias = [m.bias * p.block if getattr(m, "bias", None) is not None else None for m in (p.product(b), p.down(b))]
         names.append(f"{i}.attention")
         rows.append(heads[-1].sum(-1))
         if bias[0] is not None:
-            names, rows = names + [f"{i}.attention bias"], rows + [at(bias[0])]
+            names, rows = names + [f"{i}.attention bias"], rows + [(back * bias[0]).sum(-1)]
         names.append(f"{i}.mlp")
         rows.append(at(seen[i, "mlp"] * p.block - (0 if bias[1] is None else bias[1])))
         if bias[1] is not None:
@@ -201,7 +220,7 @@ def patching(base, tuned, ids, names):
             rows.append(effect(p.position, b["position"] - a["position"]))
         elif what in ("attention", "mlp"):
             i = int(layer)
-            module = p.attention(p.blocks[i]) if what == "attention" else p.mlp(p.blocks[i])
+            module = p.added(p.blocks[i])[what == "mlp"]
             rows.append(effect(module, b[i, what] - a[i, what]))
         else:
             rows.append(None)

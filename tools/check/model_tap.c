@@ -72,12 +72,32 @@ static int add_bias(struct tapped *k, int32_t layer) {
     return 1;
 }
 
+// Applies the norm of attention's output, which most models lack, to k->sum.
+static int apply_norm(struct tapped *k, int32_t layer) {
+    rlhf__probe_begin(&k->m.t, "read() of " RLHF_EXT_TAP);
+    const rlhf_status st = k->t->read(k->m.t.self, RLHF_TAP_OUT_NORM, layer, k->point, k->d);
+    if (st == RLHF_E_UNSUPPORTED) {
+        rlhf__probe_end(&k->m.t, RLHF_OK, NULL);
+        return 1;
+    }
+    if (!fine(k, st)) return 0;
+    for (float *x = k->sum; x < k->sum + k->n * k->d; x += k->d) {
+        double square = 0;
+        for (uint64_t i = 0; i < k->d; i++)
+            square += (double)x[i] * (double)x[i];
+        const double scale = sqrt(square / (double)k->d + k->info.norm_eps);
+        for (uint64_t i = 0; i < k->d; i++)
+            x[i] = (float)((double)x[i] / scale * (double)k->point[i]);
+    }
+    return 1;
+}
+
 static int check_layer(struct tapped *k, int32_t l) {
     const uint64_t n = k->n * k->d;
     if (!read_at(k, RLHF_TAP_HEADS, l, k->heads, k->n * k->q)) return 0;
     rlhf__probe_begin(&k->m.t, "project() of " RLHF_EXT_TAP);
     if (!fine(k, k->t->project(k->m.t.self, l, k->heads, (uint32_t)k->n, k->sum))) return 0;
-    if (!add_bias(k, l) || !read_at(k, RLHF_TAP_IN, l, k->point, n)) return 0;
+    if (!add_bias(k, l) || !apply_norm(k, l) || !read_at(k, RLHF_TAP_IN, l, k->point, n)) return 0;
     add(k, k->point, n);
     if (!read_at(k, RLHF_TAP_MID, l, k->point, n)) return 0;
     check_close(k, "RLHF_TAP_MID", l);

@@ -37,13 +37,6 @@ static double product(const float *a, const float *b, size_t n) {
     return sum;
 }
 
-// cap * tanh(x / cap); tanh y = (e^2y - 1) / (e^2y + 1).
-static double capped(double x, double cap) {
-    if (!(fabs(x) < 40.0 * cap)) return copysign(cap, x);
-    const double e = rlhf_expm1(2.0 * x / cap);
-    return cap * (e / (e + 2.0));
-}
-
 // Set a[s], for s <= t, to the attention weight of token t for token s. It is 0 for the tokens
 // before the window.
 static void weigh(const struct head *h, size_t t, double *a) {
@@ -52,7 +45,7 @@ static void weigh(const struct head *h, size_t t, double *a) {
     memset(a, 0, first * sizeof *a);
     for (size_t s = first; s <= t; s++) {
         a[s] = h->scale * product(h->q + t * h->q_stride, h->k + s * h->kv_stride, h->width);
-        if (h->softcap > 0) a[s] = capped(a[s], h->softcap);
+        a[s] = rlhf__capped(a[s], h->softcap);
         if (a[s] > most) most = a[s];
     }
     for (size_t s = first; s <= t; s++) {
@@ -65,7 +58,7 @@ static void weigh(const struct head *h, size_t t, double *a) {
 
 static void take_one(struct rlhf__attention *out, const struct rlhf__reading *r,
                      const struct rlhf__attribution *a, const int32_t *head, size_t k,
-                     const float *w, double *pulled) {
+                     const float *w, double *pulled, double *g) {
     const struct head h = find(r, head[2 * k], head[2 * k + 1]);
     const size_t n = out->n, d = (size_t)r->tap.info.d_model;
     const float *own = w + (size_t)head[2 * k + 1] * h.width * d; // the head's rows of W
@@ -73,8 +66,9 @@ static void take_one(struct rlhf__attention *out, const struct rlhf__reading *r,
         double *weight = out->weight + (k * n + t) * n, *source = out->source + (k * n + t) * n;
         const size_t at = ((size_t)head[2 * k] * n + t) * (size_t)a->heads;
         double sum = 0;
+        rlhf__reading_direction(r, head[2 * k], (uint32_t)t, a->g + t * d, g);
         for (size_t c = 0; c < h.width; c++)
-            pulled[c] = rlhf__dot(own + c * d, a->g + t * d, d);
+            pulled[c] = rlhf__dot(own + c * d, g, d);
         weigh(&h, t, weight);
         for (size_t s = 0; s <= t; s++) {
             source[s] = weight[s] * rlhf__dot(h.v + s * h.kv_stride, pulled, h.width);
@@ -95,13 +89,14 @@ rlhf_status rlhf__attention_take(struct rlhf__attention *out, const struct rlhf_
     out->weight = calloc(all ? all : 1, sizeof *out->weight);
     out->source = calloc(all ? all : 1, sizeof *out->source);
     float *w = malloc(rlhf__tap_width(&r->tap) * d * sizeof *w);
-    double *pulled = malloc((size_t)r->tap.info.head_dim * sizeof *pulled);
+    const size_t width = (size_t)r->tap.info.head_dim;
+    double *pulled = malloc((width + d) * sizeof *pulled);
     if (!out->weight || !out->source || !w || !pulled)
         st = RLHF__NOMEM(err, "out of memory for the attention of %u heads", n_heads);
     for (uint32_t k = 0; st == RLHF_OK && k < n_heads; k++) {
         if (k == 0 || head[2 * k] != head[2 * k - 2])
             st = rlhf__tap_matrix(&r->tap, head[2 * k], w, err);
-        if (st == RLHF_OK) take_one(out, r, a, head, k, w, pulled);
+        if (st == RLHF_OK) take_one(out, r, a, head, k, w, pulled, pulled + width);
     }
     free(w);
     free(pulled);

@@ -53,13 +53,14 @@ static rlhf_status make_room(struct rlhf__attribution *a, const struct rlhf__rea
     a->part = calloc(a->n_parts, sizeof *a->part);
     a->contribution = calloc(a->n_parts * n, sizeof *a->contribution);
     a->head = calloc((size_t)a->layers * n * (size_t)a->heads, sizeof *a->head);
+    a->out_bias = calloc((size_t)a->layers * n, sizeof *a->out_bias);
     a->sum = calloc(n, sizeof *a->sum);
     a->accumulated = calloc(stages * n, sizeof *a->accumulated);
     a->lens = calloc(stages * n, sizeof *a->lens);
     a->g = calloc(n * d, sizeof *a->g);
     a->constant = calloc(n, sizeof *a->constant);
-    if (!a->part || !a->contribution || !a->head || !a->sum || !a->accumulated || !a->lens ||
-        !a->g || !a->constant)
+    if (!a->part || !a->contribution || !a->head || !a->out_bias || !a->sum || !a->accumulated ||
+        !a->lens || !a->g || !a->constant)
         return RLHF__NOMEM(err, "out of memory for the contributions of %u tokens", r->n);
     list(a, r, dir);
     return RLHF_OK;
@@ -69,6 +70,7 @@ void rlhf__attribution_finish(struct rlhf__attribution *a) {
     free(a->part);
     free(a->contribution);
     free(a->head);
+    free(a->out_bias);
     free(a->sum);
     free(a->accumulated);
     free(a->lens);
@@ -79,18 +81,20 @@ void rlhf__attribution_finish(struct rlhf__attribution *a) {
 
 // ---- contributions ----
 
-// Adds each head's contribution at each token. This is the dot product of the head's output and the
-// head's part of W g, where W [heads * width, d] is the matrix after attention.
+// Adds the contributions of each head and of the bias after them, at each token. A head's is the
+// dot product of the head's output and the head's part of W g, where W [heads * width, d] is the
+// matrix after attention, and g the direction of its result. `scratch` has space for g.
 static void add_heads(struct rlhf__attribution *a, const struct rlhf__reading *r, int32_t l,
-                      const float *w) {
+                      const float *w, double *scratch) {
     const size_t q = (size_t)rlhf__tap_width(&r->tap), d = (size_t)r->tap.info.d_model;
     const size_t width = (size_t)r->tap.info.head_dim, heads = (size_t)a->heads;
     for (size_t t = 0; t < a->n; t++) {
         const float *z = rlhf__reading_heads(r, l) + t * q;
-        const double *g = a->g + t * d;
         double *to = a->head + ((size_t)l * a->n + t) * heads;
+        rlhf__reading_direction(r, l, (uint32_t)t, a->g + t * d, scratch);
         for (size_t c = 0; c < q; c++)
-            to[c / width] += (double)z[c] * rlhf__dot(w + c * d, g, d);
+            to[c / width] += (double)z[c] * rlhf__dot(w + c * d, scratch, d);
+        a->out_bias[(size_t)l * a->n + t] = rlhf__dot(r->bias_out + (size_t)l * d, scratch, d);
     }
 }
 
@@ -112,7 +116,7 @@ static double contribution(const struct rlhf__attribution *a, const struct rlhf_
             sum += a->head[(l * a->n + t) * heads + h];
         return sum;
     case RLHF__PART_ATTENTION_BIAS:
-        return rlhf__dot(r->bias_out + l * d, g, d);
+        return a->out_bias[l * a->n + t];
     case RLHF__PART_MLP:
         return rlhf__dot(rlhf__reading_in(r, p->layer + 1) + t * d, g, d) -
                rlhf__dot(rlhf__reading_mid(r, p->layer) + t * d, g, d) - rlhf__dot(bias, g, d);
@@ -159,7 +163,7 @@ rlhf_status rlhf__attribution_make(struct rlhf__attribution *a, const struct rlh
     if (!w || !scratch) st = RLHF__NOMEM(err, "out of memory for a matrix of the model");
     for (int32_t l = 0; st == RLHF_OK && l < a->layers; l++) {
         st = rlhf__tap_matrix(&r->tap, l, w, err);
-        if (st == RLHF_OK) add_heads(a, r, l, w);
+        if (st == RLHF_OK) add_heads(a, r, l, w, scratch);
     }
     if (st == RLHF_OK) add_parts(a, r);
     if (st == RLHF_OK) add_stages(a, r, dir, scratch);

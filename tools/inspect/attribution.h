@@ -36,6 +36,7 @@ struct rlhf__attribution {
     struct rlhf__layer_part *part; // [n_parts]
     double *contribution;          // [n_parts, n]
     double *head;                  // [layers, n, heads]
+    double *out_bias;              // [layers, n] of the bias after attention
     double *sum;                   // [n] of all contributions
     double *accumulated;           // [layers + 1, n] sum of the contributions so far
     double *lens;                  // [layers + 1, n] the number if the model ended there

@@ -57,6 +57,11 @@ static void compare(struct rlhf__next_tokens *out, size_t t, const float *base, 
     out->kl[t] = kl;
 }
 
+static void cap_all(float *logit, size_t n, double cap) {
+    for (size_t i = 0; cap > 0 && i < n; i++)
+        logit[i] = (float)rlhf__capped((double)logit[i], cap);
+}
+
 static rlhf_status make_room(struct rlhf__next_tokens *out, uint32_t n, int32_t vocabulary,
                              struct rlhf__error *err) {
     out->n = n;
@@ -83,11 +88,13 @@ rlhf_status rlhf__next_tokens_take(struct rlhf__next_tokens *out,
         for (uint32_t k = 0; st == RLHF_OK && k < 2; k++)
             st = rlhf__tap_logits(&r[k]->tap, from, n, logits + k * BLOCK * vocabulary, err);
         for (uint32_t i = 0; st == RLHF_OK && i < n; i++) {
-            const float *base = logits + i * vocabulary, *tuned = base + BLOCK * vocabulary;
+            float *base = logits + i * vocabulary, *tuned = base + BLOCK * vocabulary;
             out->difference[0][from + i] =
                 mean(base, s->good, s->n_good) - mean(base, s->bad, s->n_bad);
             out->difference[1][from + i] =
                 mean(tuned, s->good, s->n_good) - mean(tuned, s->bad, s->n_bad);
+            cap_all(base, vocabulary, r[0]->tap.info.logit_softcap);
+            cap_all(tuned, vocabulary, r[1]->tap.info.logit_softcap);
             compare(out, from + i, base, tuned, vocabulary);
         }
     }

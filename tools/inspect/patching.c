@@ -18,6 +18,7 @@ struct work {
     double *g;         // [d] scratch
     float *w[2];       // [heads * width, d] of the base, and of the tuned model
     float *rows, *end; // [most rows, n, d] streams to run from; their ends
+    float *raw;        // [n, d] attention's output in the base, before a norm
     uint32_t most;
 };
 
@@ -97,19 +98,36 @@ static void head_output(const struct rlhf__reading *r, int32_t l, size_t h, cons
         }
 }
 
+// `row` has a head's output in the tuned model and `minus` the one in the base. Sets `row` to the
+// base's stream after attention with the one in place of the other. A norm of attention's output is
+// computed again.
+static void make_head_row(const struct work *k, int32_t l, float *row, const float *minus) {
+    const struct rlhf__reading *b = k->base->reading;
+    const size_t stream = stream_of(k);
+    if (!b->out_norm) {
+        make_row(row, rlhf__reading_mid(b, l), row, minus, stream);
+        return;
+    }
+    make_row(row, k->raw, row, minus, stream);
+    rlhf__reading_norm(b, l, row);
+    for (size_t i = 0; i < stream; i++)
+        row[i] += rlhf__reading_in(b, l)[i];
+}
+
 // Patches the heads of a layer one by one.
 static rlhf_status patch_heads(struct work *k, int32_t l, struct rlhf__error *err) {
     const struct rlhf__reading *b = k->base->reading, *u = k->tuned->reading;
     const size_t stream = stream_of(k), heads = (size_t)k->a->heads, n = k->a->n;
     RLHF_TRY(rlhf__tap_matrix(&b->tap, l, k->w[0], err));
     RLHF_TRY(rlhf__tap_matrix(&u->tap, l, k->w[1], err));
+    if (b->out_norm) RLHF_TRY(rlhf__reading_raw(b, l, k->raw, err));
     for (size_t from = 0; from < heads; from += k->most) {
         const size_t some = heads - from < k->most ? heads - from : k->most;
         for (size_t i = 0; i < some; i++) {
             float *row = k->rows + i * stream;
             head_output(u, l, from + i, k->w[1], row);
             head_output(b, l, from + i, k->w[0], k->end); // k->end is not in use before the run
-            make_row(row, rlhf__reading_mid(b, l), row, k->end, stream);
+            make_head_row(k, l, row, k->end);
         }
         const struct target to = {k->out->head + (size_t)l * n * heads + from, 1, heads};
         RLHF_TRY(run_rows(k, (uint32_t)some, RLHF_TAP_MID, l, to, err));
@@ -153,8 +171,9 @@ static rlhf_status make_room(struct work *k, struct rlhf__error *err) {
     k->g = calloc(d, sizeof *k->g);
     k->w[0] = malloc(2 * w * sizeof(float));
     k->w[1] = k->w[0] ? k->w[0] + w : NULL;
-    k->rows = malloc(2 * k->most * n * d * sizeof(float));
+    k->rows = malloc((2 * k->most + 1) * n * d * sizeof(float));
     k->end = k->rows ? k->rows + k->most * n * d : NULL;
+    k->raw = k->rows ? k->end + k->most * n * d : NULL;
     if (!k->out->part || !k->out->head || !k->out->out || !k->was || !k->g || !k->w[0] || !k->rows)
         return RLHF__NOMEM(err, "out of memory for patching");
     return RLHF_OK;

@@ -2,6 +2,7 @@
 #include "inspect/tap.h"
 
 #include <math.h>
+#include <rlhf/exact.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +20,8 @@ static int is_sound(const struct rlhf__model *m, const rlhf_tap_info *i) {
            i->n_head <= 1 << 15 && i->n_kv_head <= i->n_head &&
            (int64_t)i->n_head * i->head_dim <= (int64_t)WIDEST * i->d_model &&
            i->value_hidden >= 0 && i->value_hidden <= 1 << 20 && i->norm_eps >= 0 &&
-           i->norm_eps < 1 && i->norm >= RLHF_TAP_NORM_LAYER && i->norm <= RLHF_TAP_NORM_RMS;
+           i->norm_eps < 1 && i->norm >= RLHF_TAP_NORM_LAYER && i->norm <= RLHF_TAP_NORM_RMS &&
+           i->logit_softcap >= 0 && isfinite(i->logit_softcap);
 }
 
 // A faulty plugin is bad input for this command, not an error of the program.
@@ -184,4 +186,12 @@ rlhf_status rlhf__tap_matrix(const struct rlhf__tap *t, int32_t layer, float *ou
     }
     free(x);
     return st;
+}
+
+// tanh y = (e^2y - 1) / (e^2y + 1).
+double rlhf__capped(double x, double cap) {
+    if (cap == 0) return x;
+    if (!(fabs(x) < 40.0 * cap)) return copysign(cap, x);
+    const double e = rlhf_expm1(2.0 * x / cap);
+    return cap * (e / (e + 2.0));
 }

@@ -42,6 +42,9 @@ rlhf_status rlhf__tap_run_from(const struct rlhf__tap *, const int32_t *ids, uin
 rlhf_status rlhf__tap_matrix(const struct rlhf__tap *, int32_t layer, float *out,
                              struct rlhf__error *err);
 
+// Returns cap * tanh(x / cap) or, if cap is 0, x. [any]
+double rlhf__capped(double x, double cap);
+
 static inline uint64_t rlhf__tap_width(const struct rlhf__tap *t) { // of all heads
     return (uint64_t)t->info.n_head * (uint64_t)t->info.head_dim;
 }

@@ -192,8 +192,8 @@ extern const rlhf_model_ops rlhf_tf_ops;
     .create = (create_function), .destroy = rlhf_tf_destroy, .ops = &rlhf_tf_ops,                  \
     .extension = rlhf_tf_extension
 
-// Implements rlhf_plugin.extension for RLHF_EXT_TAP (rlhf/draft/tap.h). Only causal models with
-// RLHF_TF_NORM_BEFORE have this extension. [any]
+// Implements rlhf_plugin.extension for RLHF_EXT_TAP (rlhf/draft/tap.h). Only causal models without
+// RLHF_TF_NORM_SUMS have this extension. [any]
 const void *rlhf_tf_extension(void *self, const char *id);
 
 #ifdef __cplusplus

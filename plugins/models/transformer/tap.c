@@ -3,9 +3,7 @@
 #include "internal.h"
 
 #include <rlhf/draft/tap.h>
-#include <rlhf/exact.h>
 
-#include <math.h>
 #include <string.h>
 
 enum { HEAD_ROWS = 16 }; // rows computed at a time if the values of a head have been freed
@@ -28,7 +26,8 @@ static rlhf_status tap_info(void *self, rlhf_tap_info *out) {
                              .positions = !a->rotary.frequency,
                              .n_labels = m->open.n_labels > 0 ? m->open.n_labels : 0,
                              .value_kind = m->open.value_kind,
-                             .value_hidden = m->open.value_kind == RLHF_VALUE_MLP ? 4 * a->d : 0};
+                             .value_hidden = m->open.value_kind == RLHF_VALUE_MLP ? 4 * a->d : 0,
+                             .logit_softcap = a->softcap};
     return rlhf_copy_out(out, &i, sizeof i, RLHF_SIZE_TO(rlhf_tap_info, value_hidden));
 }
 
@@ -100,14 +99,28 @@ static struct place dense(rlhf_dev p, int32_t dtype, uint64_t rows, int32_t widt
     return (struct place){p, dtype, rows, (uint64_t)width, (uint64_t)width};
 }
 
-// A weight or a constant. If p is NULL, the model does not have it.
+static int32_t is_scalar(int32_t point) {
+    return point >= RLHF_TAP_SCALE && point <= RLHF_TAP_SOFTCAP;
+}
+
+// A weight. If p is NULL, the model does not have it.
 static struct place constant(struct rlhf__tf *m, int32_t point, int32_t layer) {
     const struct rlhf__tf_tensor *t =
         point == RLHF_TAP_OUT_BIAS    ? rlhf__tf_layer(m, layer, RLHF_TF_PROJ_B)
         : point == RLHF_TAP_MLP_BIAS  ? rlhf__tf_layer(m, layer, RLHF_TF_OUT_B)
+        : point == RLHF_TAP_OUT_NORM  ? rlhf__tf_layer(m, layer, RLHF_TF_P1_G)
         : point == RLHF_TAP_NORM_GAIN ? rlhf__tf_global(m, RLHF_TF_FINAL_G)
                                       : rlhf__tf_global(m, RLHF_TF_FINAL_B);
-    return dense(t->n ? t->value : NULL, RLHF_F32, 1, m->arch.d);
+    const int32_t normed = point == RLHF_TAP_MLP_BIAS && rlhf__tf_norms_after(&m->arch);
+    return dense(t->n && !normed ? t->value : NULL, RLHF_F32, 1, m->arch.d);
+}
+
+// A gain is stored without the offset of its norm.
+static void add_offset(const struct rlhf__tf *m, int32_t point, float *gain) {
+    const double offset = m->arch.norm_offset;
+    if (point != RLHF_TAP_NORM_GAIN && point != RLHF_TAP_OUT_NORM) return;
+    for (int32_t i = 0; offset != 0.0 && i < m->arch.d; i++)
+        gain[i] = (float)((double)gain[i] + offset);
 }
 
 // Embeddings are recomputed when they are read.
@@ -171,7 +184,8 @@ static int32_t is_there(const struct rlhf__tf *m, int32_t point, int32_t layer) 
 static rlhf_status tap_read(void *self, int32_t point, int32_t layer, float *out, uint64_t count) {
     struct rlhf__tf *m = self;
     struct place at = {NULL, RLHF_F32, 1, 1, 1};
-    if (point < RLHF_TAP_TOKEN || point > RLHF_TAP_SOFTCAP || layer < 0 || layer >= m->arch.n_layer)
+    if (point < RLHF_TAP_TOKEN || point > RLHF_TAP_OUT_NORM || layer < 0 ||
+        layer >= m->arch.n_layer)
         return rlhf__tf_fail(m, RLHF_E_INVALID, "tap: point %d of layer %d", point, layer);
     if (point < RLHF_TAP_OUT_BIAS && !is_there(m, point, layer))
         return rlhf__tf_fail(m, RLHF_E_INVALID, "tap: no run has kept point %d of layer %d", point,
@@ -180,14 +194,18 @@ static rlhf_status tap_read(void *self, int32_t point, int32_t layer, float *out
         RLHF_TRY(embedding(m, point, &at));
     else if (point < RLHF_TAP_OUT_BIAS)
         at = activation(m, point, layer);
-    else if (point < RLHF_TAP_SCALE)
+    else if (!is_scalar(point))
         at = constant(m, point, layer);
-    if (!at.p && point < RLHF_TAP_SCALE)
+    if (!at.p && !is_scalar(point))
         return rlhf__tf_fail(m, RLHF_E_UNSUPPORTED, "tap: this model has no point %d", point);
     if (count != at.rows * at.width)
         return rlhf__tf_fail(m, RLHF_E_INVALID, "tap: point %d has %llu values, not %llu", point,
                              (unsigned long long)at.rows * at.width, (unsigned long long)count);
-    if (at.p) return fetch(m, &at, out);
+    if (at.p) {
+        RLHF_TRY(fetch(m, &at, out));
+        add_offset(m, point, out);
+        return RLHF_OK;
+    }
     const rlhf_attn g = rlhf__tf_attn_geometry(m, layer, 0);
     *out = (float)(point == RLHF_TAP_SCALE    ? g.scale
                    : point == RLHF_TAP_WINDOW ? (double)g.window
@@ -330,15 +348,6 @@ static rlhf_status tap_head(void *self, int32_t head, const int32_t *row, uint32
     return RLHF_OK;
 }
 
-// The logit of a product of state and matrix, see rlhf_lm_head. tanh t = (e^2t - 1) / (e^2t + 1).
-static float logit_of(const struct rlhf__tf *m, float product) {
-    const double scale = m->arch.logit_scale, cap = m->arch.softcap;
-    const double z = scale == 0.0 ? (double)product : (double)product * scale;
-    if (cap == 0.0 || !(fabs(z) < 40.0 * cap)) return (float)(cap == 0.0 ? z : copysign(cap, z));
-    const double e = rlhf_expm1(2.0 * z / cap);
-    return (float)(cap * (e / (e + 2.0)));
-}
-
 static rlhf_status tap_logits(void *self, uint32_t first, uint32_t n, float *out) {
     struct rlhf__tf *m = self;
     struct rlhf__tf_work *w = &m->tap.work;
@@ -361,8 +370,9 @@ static rlhf_status tap_logits(void *self, uint32_t first, uint32_t n, float *out
     }
     RLHF_TRY(c->linear(c->ctx, m->tap.out.p, RLHF_F32, 0, x, m->lm, NULL, n));
     RLHF_TRY(c->download(c->ctx, out, m->tap.out.p, n * wide * sizeof(float)));
-    for (uint64_t i = 0; i < n * wide; i++)
-        out[i] = logit_of(m, out[i]);
+    const double scale = m->arch.logit_scale;
+    for (uint64_t i = 0; scale != 0.0 && i < n * wide; i++)
+        out[i] = (float)((double)out[i] * scale);
     return RLHF_OK;
 }
 
@@ -377,5 +387,5 @@ static const rlhf_tap_ops tap_ops = {.size = sizeof(rlhf_tap_ops),
 const void *rlhf_tf_extension(void *self, const char *id) {
     const struct rlhf__tf *m = self;
     if (!m || strcmp(id, RLHF_EXT_TAP) != 0) return NULL;
-    return m->arch.norm_at == RLHF_TF_NORM_BEFORE && m->arch.causal ? &tap_ops : NULL;
+    return m->arch.causal && !rlhf__tf_norms_sums(&m->arch) ? &tap_ops : NULL;
 }

@@ -11,9 +11,10 @@
 // A model may keep its stream in another unit: then all these values, project() and the biases are
 // divided by one factor, and norm_eps by its square (Granite's residual_multiplier).
 //
-// attention(l) is project(l, HEADS(l)) + OUT_BIAS(l). The LM head, the score head and the value
-// head read the final norm of END. Models whose norms come after the sums, such as BERT, do not fit
-// this scheme.
+// attention(l) is project(l, HEADS(l)) + OUT_BIAS(l) or, in a model that has the point OUT_NORM,
+// the RMS norm of that sum, with the gain OUT_NORM(l) and norm_eps (Gemma 3). The LM head, the
+// score head and the value head read the final norm of END. Models whose norms come after the sums,
+// such as BERT, do not fit this scheme.
 //
 // All arrays are host memory, f32. Nothing is trained; the model's forward(), backward() and
 // sessions are not affected.
@@ -41,12 +42,13 @@ enum rlhf_tap_point {
     RLHF_TAP_HEADS = 9,    // (l) [total, heads, width] each head's output, before project()
     // Weights and constants, which need no run:
     RLHF_TAP_OUT_BIAS = 10,  // (l) [d] bias after project()
-    RLHF_TAP_MLP_BIAS = 11,  // (l) [d] bias of the MLP's last matrix product
-    RLHF_TAP_NORM_GAIN = 12, // [d] of the final norm
+    RLHF_TAP_MLP_BIAS = 11,  // (l) [d] bias of the MLP's last matrix product; not before a norm
+    RLHF_TAP_NORM_GAIN = 12, // [d] of the final norm: its factor, so 1 + w where w is stored
     RLHF_TAP_NORM_BIAS = 13, // [d]
     RLHF_TAP_SCALE = 14,     // (l) [1] factor of query-key products
     RLHF_TAP_WINDOW = 15,    // (l) [1] a token sees the last so many tokens up to itself; 0: all
-    RLHF_TAP_SOFTCAP = 16    // (l) [1] score s becomes cap * tanh(s / cap); 0: it stays s
+    RLHF_TAP_SOFTCAP = 16,   // (l) [1] score s becomes cap * tanh(s / cap); 0: it stays s
+    RLHF_TAP_OUT_NORM = 17   // (l) [d] gain of a norm of attention's output; most models have none
 };
 
 // The linear maps of the heads. They read the final norm's output, with one exception: if the value
@@ -68,6 +70,7 @@ typedef struct rlhf_tap_info {
     int32_t n_labels;     // rows of RLHF_TAP_SCORE; 0: no score head
     int32_t value_kind;   // enum rlhf_value_kind
     int32_t value_hidden; // rows of RLHF_TAP_VALUE_HIDDEN; 0: no hidden layer
+    double logit_softcap; // the model's logits are cap * tanh(z / cap) of those of logits(); 0: z
 } rlhf_tap_info;
 
 // A pass over a batch, from the embeddings or from a stream that the caller provides.
@@ -100,7 +103,8 @@ typedef struct rlhf_tap_ops {
     // head. [step]
     rlhf_status (*head)(void *self, int32_t head, const int32_t *row, uint32_t n, float *out,
                         float *bias);
-    // The logits of `n` tokens of the last run, from token `first` onward. out [n, n_vocab]. [step]
+    // The logits of `n` tokens of the last run, from token `first` onward, before logit_softcap.
+    // out [n, n_vocab]. [step]
     rlhf_status (*logits)(void *self, uint32_t first, uint32_t n, float *out);
 } rlhf_tap_ops;
 
