@@ -52,19 +52,20 @@ static rlhf_status algo_loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *
                              struct rlhf__error *err) {
     const struct rlhf__instance *algo = self;
     const uint32_t minor = algo->plugin->abi_minor;
-    const rlhf_head_arrays *d = out->d_heads;
+    const rlhf_head_gradients *d = out->d_heads;
     const size_t tokens = in->total * sizeof(float);
     struct rlhf__filled filled;
     rlhf_loss_in passed = *in;
     rlhf_loss_out *result = RLHF__FILLED(rlhf_loss_out, &filled, minor), took = {0};
-    rlhf_head_arrays values = *in->heads, slopes = *d;
+    rlhf_head_values values = *in->heads;
+    rlhf_head_gradients slopes = *d;
     passed.heads = &values;
     result->d_heads = &slopes;
     struct rlhf__call call = rlhf__call_begin(algo, "loss()");
     struct rlhf__tails tails = {.n = 0};
     RLHF__LEND(rlhf_loss_in, &passed, minor, &tails);
-    RLHF__LEND(rlhf_head_arrays, &values, minor, &tails);
-    RLHF__LEND(rlhf_head_arrays, &slopes, minor, &tails);
+    RLHF__LEND(rlhf_head_values, &values, minor, &tails);
+    RLHF__LEND(rlhf_head_gradients, &slopes, minor, &tails);
     rlhf__tails_mark(&tails, "out->d_heads->logp", d->logp, tokens);
     rlhf__tails_mark(&tails, "out->d_heads->entropy", d->entropy, tokens);
     rlhf__tails_mark(&tails, "out->d_heads->kl", d->kl, tokens);

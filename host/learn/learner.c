@@ -18,14 +18,14 @@ enum { TOKEN_HEADS = 4 };
 static const char *const head_names[TOKEN_HEADS] = {"d_heads->logp", "d_heads->entropy",
                                                     "d_heads->kl", "d_heads->value"};
 
-static void token_heads(const rlhf_head_arrays *d, float *head[TOKEN_HEADS]) {
+static void token_heads(const rlhf_head_gradients *d, float *head[TOKEN_HEADS]) {
     head[0] = d->logp;
     head[1] = d->entropy;
     head[2] = d->kl;
     head[3] = d->value;
 }
 
-rlhf_status rlhf__row_use_check(const rlhf_head_arrays *d, const struct rlhf__rows *e,
+rlhf_status rlhf__row_use_check(const rlhf_head_gradients *d, const struct rlhf__rows *e,
                                 uint32_t from, uint32_t to, const char *who,
                                 struct rlhf__error *err) {
     float *head[TOKEN_HEADS];
@@ -46,7 +46,7 @@ rlhf_status rlhf__row_use_check(const rlhf_head_arrays *d, const struct rlhf__ro
     return RLHF_OK;
 }
 
-void rlhf__prompts_clear(const rlhf_loss_in *in, const rlhf_head_arrays *d) {
+void rlhf__prompts_clear(const rlhf_loss_in *in, const rlhf_head_gradients *d) {
     float *head[TOKEN_HEADS];
     token_heads(d, head);
     for (size_t k = 0; k < TOKEN_HEADS; k++)
@@ -117,12 +117,20 @@ rlhf_status rlhf__head_store_reserve(struct rlhf__head_store *s, uint32_t heads,
     return RLHF_OK;
 }
 
-rlhf_head_arrays rlhf__head_store_arrays(const struct rlhf__head_store *s) {
-    return (rlhf_head_arrays){.logp = s->heads.logp,
+rlhf_head_values rlhf__head_store_values(const struct rlhf__head_store *s) {
+    return (rlhf_head_values){.logp = s->heads.logp,
                               .entropy = s->heads.entropy,
                               .kl = s->heads.kl,
                               .value = s->heads.value,
                               .score = s->heads.score};
+}
+
+rlhf_head_gradients rlhf__head_store_gradients(const struct rlhf__head_store *s) {
+    return (rlhf_head_gradients){.logp = s->heads.logp,
+                                 .entropy = s->heads.entropy,
+                                 .kl = s->heads.kl,
+                                 .value = s->heads.value,
+                                 .score = s->heads.score};
 }
 
 void rlhf__head_store_clear(struct rlhf__head_store *s, size_t rows, size_t tokens,

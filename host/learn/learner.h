@@ -55,12 +55,12 @@ uint32_t rlhf__row_use_count(const struct rlhf__rows *e, int use);
 // Check the derivatives d of rows [from, to) of e: those of rows that the algorithm marked
 // RLHF_USE_NO_GRADIENT must be 0; otherwise returns RLHF_E_INTERNAL. d begins at row `from`. `who`
 // names the algorithm in the message. [any]
-rlhf_status rlhf__row_use_check(const rlhf_head_arrays *d, const struct rlhf__rows *e,
+rlhf_status rlhf__row_use_check(const rlhf_head_gradients *d, const struct rlhf__rows *e,
                                 uint32_t from, uint32_t to, const char *who,
                                 struct rlhf__error *err);
 
 // Set the derivatives on prompt tokens to 0, because loss() may leave anything there. [any]
-void rlhf__prompts_clear(const rlhf_loss_in *, const rlhf_head_arrays *d);
+void rlhf__prompts_clear(const rlhf_loss_in *, const rlhf_head_gradients *d);
 
 // Find the first number of a result of loss() that is not finite. If there is one and *odd has none
 // yet, describes it in *odd. [any]
@@ -85,8 +85,9 @@ struct rlhf__head_store {
 // tokens that must fit. The contents of all heads are lost. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__head_store_reserve(struct rlhf__head_store *, uint32_t heads, size_t rows,
                                      size_t tokens, int32_t n_labels, struct rlhf__error *err);
-// Returns the heads that an algorithm sees. [any]
-rlhf_head_arrays rlhf__head_store_arrays(const struct rlhf__head_store *);
+// Return the heads that an algorithm sees: of a store of outputs, and of one of derivatives. [any]
+rlhf_head_values rlhf__head_store_values(const struct rlhf__head_store *);
+rlhf_head_gradients rlhf__head_store_gradients(const struct rlhf__head_store *);
 // Set all numbers to 0. [any]
 void rlhf__head_store_clear(struct rlhf__head_store *, size_t rows, size_t tokens,
                             int32_t n_labels);

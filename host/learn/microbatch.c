@@ -202,8 +202,8 @@ rlhf_status rlhf__microbatch(struct rlhf__learner *l, const struct rlhf__rows *e
     in.epoch = p->epoch;
     in.minibatch = p->minibatch;
     in.shard = p->shard;
-    const rlhf_head_arrays heads = rlhf__head_store_arrays(&l->out);
-    rlhf_head_arrays d_heads = rlhf__head_store_arrays(&l->grad);
+    const rlhf_head_values heads = rlhf__head_store_values(&l->out);
+    rlhf_head_gradients d_heads = rlhf__head_store_gradients(&l->grad);
     rlhf_loss_out out = {.d_heads = &d_heads};
     in.heads = &heads;
     measure_fall(l, e, from, &in);

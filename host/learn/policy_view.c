@@ -11,9 +11,12 @@
 enum { HEADS = 4 };
 
 // Offsets of the per-token heads, for loops over them.
-static const size_t head[HEADS] = {
-    offsetof(rlhf_head_arrays, logp), offsetof(rlhf_head_arrays, entropy),
-    offsetof(rlhf_head_arrays, kl), offsetof(rlhf_head_arrays, value)};
+static const size_t value_at[HEADS] = {
+    offsetof(rlhf_head_values, logp), offsetof(rlhf_head_values, entropy),
+    offsetof(rlhf_head_values, kl), offsetof(rlhf_head_values, value)};
+static const size_t gradient_at[HEADS] = {
+    offsetof(rlhf_head_gradients, logp), offsetof(rlhf_head_gradients, entropy),
+    offsetof(rlhf_head_gradients, kl), offsetof(rlhf_head_gradients, value)};
 
 // The pointer at `at` in a struct.
 static void *get(const void *of, size_t at) {
@@ -92,7 +95,8 @@ rlhf_status rlhf__view_loss(const struct rlhf__objective *o, const struct rlhf__
     struct rlhf__policy_rows p = {0};
     const float *named[RLHF_NAMED_MAX];
     rlhf_loss_in own = *in;
-    rlhf_head_arrays heads = *in->heads, d = *out->d_heads;
+    rlhf_head_values heads = *in->heads;
+    rlhf_head_gradients d = *out->d_heads;
     rlhf_loss_out result = {.d_heads = &d};
     const size_t number = sizeof(float);
     if (!e->turn) return o->loss(o->self, in, out, err);
@@ -103,13 +107,15 @@ rlhf_status rlhf__view_loss(const struct rlhf__objective *o, const struct rlhf__
     take_columns(&p, e, offsetof(struct rlhf__row_column, loss_at), &own);
     own.logp_named = take_named(&p, e, in->logp_named, named);
     for (int k = 0; k < HEADS; k++) {
-        set(&heads, head[k], rlhf__policy_rows_take(&p, get(in->heads, head[k]), number));
-        set(&d, head[k], rlhf__policy_rows_take(&p, get(out->d_heads, head[k]), number));
+        set(&heads, value_at[k], rlhf__policy_rows_take(&p, get(in->heads, value_at[k]), number));
+        set(&d, gradient_at[k],
+            rlhf__policy_rows_take(&p, get(out->d_heads, gradient_at[k]), number));
     }
     const rlhf_status st = o->loss(o->self, &own, &result, err);
     out->loss = result.loss;
     for (int k = 0; k < HEADS; k++)
-        rlhf__policy_rows_put(&p, get(out->d_heads, head[k]), get(&d, head[k]), number);
+        rlhf__policy_rows_put(&p, get(out->d_heads, gradient_at[k]), get(&d, gradient_at[k]),
+                              number);
     rlhf__policy_rows_finish(&p);
     return st;
 }

@@ -81,7 +81,7 @@ void rlhf__grpo_compare(const void *self, const rlhf_rollout *in, const double *
 }
 
 void rlhf__grpo_terms(const void *self, const rlhf_loss_in *in, struct rlhf__span row,
-                      const float *adv, double w, const rlhf_head_arrays *d,
+                      const float *adv, double w, const rlhf_head_gradients *d,
                       struct rlhf__pg_update_sums *u) {
     const struct rlhf__grpo *g = self;
     const struct rlhf__pg *pg = &g->pg;

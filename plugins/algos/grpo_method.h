@@ -15,7 +15,7 @@ struct rlhf__grpo {
 void rlhf__grpo_compare(const void *self, const rlhf_rollout *, const double *paid, double *work,
                         int64_t *order, double *advantage);
 void rlhf__grpo_terms(const void *self, const rlhf_loss_in *, struct rlhf__span row,
-                      const float *adv, double w, const rlhf_head_arrays *d,
+                      const float *adv, double w, const rlhf_head_gradients *d,
                       struct rlhf__pg_update_sums *u);
 
 // These functions call rlhf__pg_create and rlhf__pg_plan, and then do what GRPO needs in addition.

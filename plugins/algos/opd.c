@@ -114,7 +114,7 @@ static rlhf_status opd_advantages(void *self, const rlhf_rollout *in, rlhf_advan
 
 // Returns the loss of one row, and stores its derivatives in *d. Each token has the weight `w`.
 static double row_loss(const struct opd *s, const rlhf_loss_in *in, struct rlhf__span row, double w,
-                       const rlhf_head_arrays *d, double *sums) {
+                       const rlhf_head_gradients *d, double *sums) {
     const int64_t b = row.begin;
     double sum = 0;
     if (s->config.divergence == OPD_SAMPLED) {

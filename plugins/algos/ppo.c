@@ -34,7 +34,7 @@ static double value_error(double v, double v_old, double ret, double eps, double
 }
 
 static void value_terms(const struct rlhf__ppo_options *o, const rlhf_loss_in *in,
-                        struct rlhf__span row, const rlhf_head_arrays *d,
+                        struct rlhf__span row, const rlhf_head_gradients *d,
                         struct rlhf__pg_update_sums *u) {
     double half = 0.5 / (double)in->batch_tokens,
            w = 0.5 * o->value_coef / (double)in->batch_tokens;
@@ -52,7 +52,7 @@ static void value_terms(const struct rlhf__ppo_options *o, const rlhf_loss_in *i
 }
 
 static void terms(const void *self, const rlhf_loss_in *in, struct rlhf__span row, const float *adv,
-                  double w, const rlhf_head_arrays *d, struct rlhf__pg_update_sums *u) {
+                  double w, const rlhf_head_gradients *d, struct rlhf__pg_update_sums *u) {
     const struct rlhf__ppo *p = self;
     int64_t b = row.begin;
     rlhf__surrogate_row(p->pg.opt.ratio, &p->pg.clip, w, in->heads->logp + b, in->logp_old + b, adv,

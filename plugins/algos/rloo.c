@@ -17,7 +17,7 @@ static void compare(const void *self, const rlhf_rollout *in, const double *paid
 }
 
 static void terms(const void *self, const rlhf_loss_in *in, struct rlhf__span row, const float *adv,
-                  double w, const rlhf_head_arrays *d, struct rlhf__pg_update_sums *u) {
+                  double w, const rlhf_head_gradients *d, struct rlhf__pg_update_sums *u) {
     const struct rlhf__pg *s = self;
     int64_t b = row.begin;
     rlhf__surrogate_row(s->opt.ratio, &s->clip, w, in->heads->logp + b, in->logp_old + b, adv,

@@ -26,8 +26,8 @@ static double loss(const rlhf_algo_ops *ops, uint32_t from, uint32_t to, float *
     int32_t own[3];
     for (uint32_t i = from; i <= to; i++)
         own[i - from] = offset[i] - base;
-    const rlhf_head_arrays heads = {.size = sizeof heads, .logp = logp + base};
-    rlhf_head_arrays grad = {.size = sizeof grad, .logp = d_logp + base};
+    const rlhf_head_values heads = {.size = sizeof heads, .logp = logp + base};
+    rlhf_head_gradients grad = {.size = sizeof grad, .logp = d_logp + base};
     const rlhf_loss_in in = {.size = sizeof in,
                              .n = to - from,
                              .total = (uint32_t)own[to - from],

@@ -85,16 +85,16 @@ static void fill_rollout(struct rlhf_test_batch *b, uint32_t n, int named) {
 }
 
 static void fill_loss(struct rlhf_test_batch *b, uint32_t n, int named) {
-    b->heads = (rlhf_head_arrays){.size = (uint32_t)sizeof b->heads,
+    b->heads = (rlhf_head_values){.size = (uint32_t)sizeof b->heads,
                                   .logp = b->logp,
                                   .entropy = b->entropy,
                                   .kl = b->kl,
                                   .value = b->value};
-    b->d_heads = (rlhf_head_arrays){.size = (uint32_t)sizeof b->d_heads,
-                                    .logp = b->d_logp,
-                                    .entropy = b->d_entropy,
-                                    .kl = b->d_kl,
-                                    .value = b->d_value};
+    b->d_heads = (rlhf_head_gradients){.size = (uint32_t)sizeof b->d_heads,
+                                       .logp = b->d_logp,
+                                       .entropy = b->d_entropy,
+                                       .kl = b->d_kl,
+                                       .value = b->d_value};
     b->loss_in = (rlhf_loss_in){.size = (uint32_t)sizeof b->loss_in,
                                 .n = n,
                                 .total = (uint32_t)b->offset[n],

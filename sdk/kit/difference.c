@@ -39,21 +39,22 @@ struct loss {
     uint64_t n[N_HEADS];
 };
 
-static rlhf_head_arrays heads_of(float *const array[N_HEADS]) {
-    return (rlhf_head_arrays){.size = (uint32_t)sizeof(rlhf_head_arrays),
-                              .logp = array[0],
-                              .entropy = array[1],
-                              .kl = array[2],
-                              .value = array[3],
-                              .score = array[4]};
-}
-
 static double value(void *arg) {
     struct loss *l = arg;
     for (int k = 0; k < N_HEADS; k++)
         if (l->slope[k]) memset(l->slope[k], 0, (size_t)l->n[k] * sizeof(float));
-    const rlhf_head_arrays heads = heads_of(l->head);
-    rlhf_head_arrays slopes = heads_of(l->slope);
+    const rlhf_head_values heads = {.size = (uint32_t)sizeof heads,
+                                    .logp = l->head[0],
+                                    .entropy = l->head[1],
+                                    .kl = l->head[2],
+                                    .value = l->head[3],
+                                    .score = l->head[4]};
+    const rlhf_head_gradients slopes = {.size = (uint32_t)sizeof slopes,
+                                        .logp = l->slope[0],
+                                        .entropy = l->slope[1],
+                                        .kl = l->slope[2],
+                                        .value = l->slope[3],
+                                        .score = l->slope[4]};
     rlhf_loss_in in = *l->in;
     rlhf_loss_out out = {.size = (uint32_t)sizeof out, .d_heads = &slopes};
     in.heads = &heads;
@@ -61,7 +62,7 @@ static double value(void *arg) {
 }
 
 static int copy_heads(struct loss *l) {
-    const rlhf_head_arrays *h = l->in->heads;
+    const rlhf_head_values *h = l->in->heads;
     const float *const from[N_HEADS] = {h->logp, h->entropy, h->kl, h->value, h->score};
     for (int k = 0; k < N_HEADS; k++) {
         if (!from[k]) continue;

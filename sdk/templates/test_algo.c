@@ -17,7 +17,7 @@ static float advantage[6], returns[6];
 
 // If plan() requests another head, add an array for the head here and one for its derivatives
 // below.
-static const rlhf_head_arrays heads = {.size = sizeof heads, .logp = logp};
+static const rlhf_head_values heads = {.size = sizeof heads, .logp = logp};
 static const rlhf_rollout rollout = {.size = sizeof rollout,
                                      .n = 2,
                                      .total = 6,
@@ -54,7 +54,7 @@ static void plans_what_can_be_run(const rlhf_algo_ops *ops, void *self) {
 
 static void raises_what_scored_well(const rlhf_algo_ops *ops, void *self) {
     float d_logp[6] = {0};
-    rlhf_head_arrays slopes = {.size = sizeof slopes, .logp = d_logp};
+    rlhf_head_gradients slopes = {.size = sizeof slopes, .logp = d_logp};
     rlhf_loss_out out = {.size = sizeof out, .d_heads = &slopes};
     RLHF_TEST_CHECK(&host, ops->advantages(self, &rollout, &results) == RLHF_OK);
     RLHF_TEST_CHECK(&host, ops->loss(self, &batch, &out) == RLHF_OK);
@@ -74,8 +74,8 @@ static void adds_up_over_microbatches(const rlhf_algo_ops *ops, void *self) {
         const int32_t from = k < 2 ? 0 : 3;
         const int32_t own[] = {0, 3};
         float d_logp[6] = {0};
-        const rlhf_head_arrays part = {.size = sizeof part, .logp = logp + from};
-        rlhf_head_arrays slopes = {.size = sizeof slopes, .logp = d_logp};
+        const rlhf_head_values part = {.size = sizeof part, .logp = logp + from};
+        rlhf_head_gradients slopes = {.size = sizeof slopes, .logp = d_logp};
         rlhf_loss_out out = {.size = sizeof out, .d_heads = &slopes};
         rlhf_loss_in in = batch;
         in.heads = &part;

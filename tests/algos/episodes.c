@@ -134,20 +134,18 @@ static double part_loss(struct algo *a, struct episodes *s, int32_t from, int32_
     for (uint32_t i = 0; i < s->e.n; i++)
         if (s->e.use[i] != RLHF_USE_EXCLUDED) tokens += rlhf__rows_loss_tokens(&s->e, i, i + 1);
     const size_t row = (size_t)(from * b->n_labels);
-    float score[MAX_ROWS * 8];
-    memcpy(score, b->class_score, sizeof score);
-    rlhf_head_arrays x = {.size = sizeof x,
+    rlhf_head_values x = {.size = sizeof x,
                           .logp = heads & RLHF_HEAD_LOGP ? s->logp + base : NULL,
                           .entropy = heads & RLHF_HEAD_ENTROPY ? s->entropy + base : NULL,
                           .kl = heads & RLHF_HEAD_KL ? s->kl + base : NULL,
                           .value = heads & RLHF_HEAD_VALUE ? s->value + base : NULL,
-                          .score = heads & RLHF_HEAD_SCORE ? score + row : NULL};
-    rlhf_head_arrays d = {.size = sizeof d,
-                          .logp = x.logp ? s->d_logp + base : NULL,
-                          .entropy = x.entropy ? s->d_entropy + base : NULL,
-                          .kl = x.kl ? s->d_kl + base : NULL,
-                          .value = x.value ? s->d_value + base : NULL,
-                          .score = x.score ? s->d_class_score + row : NULL};
+                          .score = heads & RLHF_HEAD_SCORE ? b->class_score + row : NULL};
+    rlhf_head_gradients d = {.size = sizeof d,
+                             .logp = x.logp ? s->d_logp + base : NULL,
+                             .entropy = x.entropy ? s->d_entropy + base : NULL,
+                             .kl = x.kl ? s->d_kl + base : NULL,
+                             .value = x.value ? s->d_value + base : NULL,
+                             .score = x.score ? s->d_class_score + row : NULL};
     float *old = episodes_spread(s, b->old), *ref = episodes_spread(s, b->ref),
           *value_old = episodes_spread(s, b->value_old);
     const int reference = (a->plan.flags & RLHF_PLAN_REFERENCE) && !x.kl;

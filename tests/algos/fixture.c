@@ -108,18 +108,18 @@ static double rows_loss(struct algo *a, struct batch *b, int32_t from, int32_t t
     size_t row = (size_t)(from * b->n_labels);
     memset(b->d_class_score + row, 0, sizeof(float) * (size_t)((to - from) * b->n_labels));
     uint32_t heads = a->plan.heads;
-    rlhf_head_arrays x = {.size = sizeof x,
+    rlhf_head_values x = {.size = sizeof x,
                           .logp = heads & RLHF_HEAD_LOGP ? b->logp + base : NULL,
                           .entropy = heads & RLHF_HEAD_ENTROPY ? b->entropy + base : NULL,
                           .kl = heads & RLHF_HEAD_KL ? b->kl + base : NULL,
                           .value = heads & RLHF_HEAD_VALUE ? b->value + base : NULL,
                           .score = heads & RLHF_HEAD_SCORE ? b->class_score + row : NULL};
-    rlhf_head_arrays d = {.size = sizeof d,
-                          .logp = x.logp ? b->d_logp + base : NULL,
-                          .entropy = x.entropy ? b->d_entropy + base : NULL,
-                          .kl = x.kl ? b->d_kl + base : NULL,
-                          .value = x.value ? b->d_value + base : NULL,
-                          .score = x.score ? b->d_class_score + row : NULL};
+    rlhf_head_gradients d = {.size = sizeof d,
+                             .logp = x.logp ? b->d_logp + base : NULL,
+                             .entropy = x.entropy ? b->d_entropy + base : NULL,
+                             .kl = x.kl ? b->d_kl + base : NULL,
+                             .value = x.value ? b->d_value + base : NULL,
+                             .score = x.score ? b->d_class_score + row : NULL};
     int reference = (a->plan.flags & RLHF_PLAN_REFERENCE) && !x.kl;
     const float *named[] = {b->ref + base};
     rlhf_loss_in in = {.size = sizeof in,

@@ -69,7 +69,7 @@ void preference_differences(const struct preference_algo *p, const char *options
 }
 
 rlhf_status preference_try(struct algo *a, const struct batch *b, int32_t n,
-                           const rlhf_head_arrays *x, rlhf_head_arrays *d, const float *ref) {
+                           const rlhf_head_values *x, rlhf_head_gradients *d, const float *ref) {
     rlhf_loss_in in = {.size = sizeof in,
                        .n = (uint32_t)n,
                        .total = (uint32_t)b->offset[n],
@@ -85,8 +85,8 @@ rlhf_status preference_try(struct algo *a, const struct batch *b, int32_t n,
     return a->ops->loss(a->self, &in, &out);
 }
 
-void preference_refusals(struct algo *a, struct batch *b, const rlhf_head_arrays *x,
-                         rlhf_head_arrays *d) {
+void preference_refusals(struct algo *a, struct batch *b, const rlhf_head_values *x,
+                         rlhf_head_gradients *d) {
     static const int32_t wrong[][2] = {{1, 1}, {0, 0}, {2, 0}};
     assert_int_equal(preference_try(a, b, 3, x, d, b->ref), RLHF_OK);
     assert_int_equal(preference_try(a, b, 0, x, d, NULL), RLHF_OK);

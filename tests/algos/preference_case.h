@@ -45,14 +45,14 @@ void preference_check(const struct preference_algo *, const struct preference_ca
 void preference_differences(const struct preference_algo *, const char *options);
 
 // Returns the status of a loss on rows [0, n) of the batch with the given heads. `ref` may be NULL.
-rlhf_status preference_try(struct algo *, const struct batch *, int32_t n, const rlhf_head_arrays *,
-                           rlhf_head_arrays *d, const float *ref);
+rlhf_status preference_try(struct algo *, const struct batch *, int32_t n, const rlhf_head_values *,
+                           rlhf_head_gradients *d, const float *ref);
 
 // Asserts that a bad group gives an error message instead of a wrong number. A group is bad if rows
 // are missing, if not exactly one row is preferred, or if a label is wrong. The batch is one group
 // of 3 rows.
-void preference_refusals(struct algo *, struct batch *, const rlhf_head_arrays *,
-                         rlhf_head_arrays *d);
+void preference_refusals(struct algo *, struct batch *, const rlhf_head_values *,
+                         rlhf_head_gradients *d);
 
 // Calls minibatch_end() if the algorithm has it, then phase_end().
 void preference_phase_end(struct algo *);

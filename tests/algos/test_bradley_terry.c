@@ -94,8 +94,8 @@ static void an_older_host(void **state) {
     struct algo a;
     one_group(lead, 2);
     algo_open(&a, "bradley_terry.so", "", 2);
-    rlhf_head_arrays x = {.size = sizeof x, .score = b.class_score};
-    rlhf_head_arrays d = {.size = sizeof d, .score = b.d_class_score};
+    rlhf_head_values x = {.size = sizeof x, .score = b.class_score};
+    rlhf_head_gradients d = {.size = sizeof d, .score = b.d_class_score};
     rlhf_loss_in in = {.size = (uint32_t)offsetof(rlhf_loss_in, margin),
                        .n = 2,
                        .total = (uint32_t)b.total,
@@ -194,8 +194,8 @@ static void finite_differences(void **state) {
 static void broken_batches(void **state) {
     (void)state;
     static const float reward[] = {1, 2, 3};
-    rlhf_head_arrays x = {.size = sizeof x, .score = b.class_score}, none = {.size = sizeof none};
-    rlhf_head_arrays d = {.size = sizeof d, .score = b.d_class_score};
+    rlhf_head_values x = {.size = sizeof x, .score = b.class_score}, none = {.size = sizeof none};
+    rlhf_head_gradients d = {.size = sizeof d, .score = b.d_class_score};
     struct algo a;
     algo_open(&a, "bradley_terry.so", "", 3);
     one_group(reward, 3);

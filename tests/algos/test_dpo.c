@@ -197,8 +197,8 @@ static void finite_differences(void **state) {
 static void broken_batches(void **state) {
     (void)state;
     static const float lead[] = {1, 2, 3};
-    rlhf_head_arrays x = {.size = sizeof x, .logp = b.logp}, none = {.size = sizeof none};
-    rlhf_head_arrays d = {.size = sizeof d, .logp = b.d_logp};
+    rlhf_head_values x = {.size = sizeof x, .logp = b.logp}, none = {.size = sizeof none};
+    rlhf_head_gradients d = {.size = sizeof d, .logp = b.d_logp};
     struct algo a;
     algo_open(&a, "dpo.so", "", 3);
     one_row(lead, 3);

@@ -181,8 +181,8 @@ static void broken_batches(void **state) {
     assert_non_null(strstr(a.host->fail_text, "both 0"));
     algo_close(&a);
     open_case(&a, 0);
-    rlhf_head_arrays x = {.size = sizeof x, .logp = b.logp},
-                     d = {.size = sizeof d, .logp = b.d_logp};
+    rlhf_head_values x = {.size = sizeof x, .logp = b.logp};
+    rlhf_head_gradients d = {.size = sizeof d, .logp = b.d_logp};
     assert_int_equal(preference_try(&a, &b, 1, &x, &d, b.ref), RLHF_OK);
     assert_int_equal(preference_try(&a, &b, 1, &x, &d, NULL), RLHF_E_INTERNAL);
     assert_non_null(strstr(a.host->fail_text, "logp_ref"));

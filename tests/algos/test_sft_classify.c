@@ -62,8 +62,8 @@ static void sft_leaves_out(void **state) {
     (void)state;
     for (size_t k = 0; k < 2; k++) {
         float logp[] = {0, -4, 0, -1, -20, -3}, d[6] = {0};
-        rlhf_head_arrays heads = {.size = sizeof heads, .logp = logp};
-        rlhf_head_arrays d_heads = {.size = sizeof d_heads, .logp = d};
+        rlhf_head_values heads = {.size = sizeof heads, .logp = logp};
+        rlhf_head_gradients d_heads = {.size = sizeof d_heads, .logp = d};
         rlhf_loss_in in = {.size = sizeof in,
                            .n = 2,
                            .total = 6,
@@ -178,7 +178,8 @@ static void bad_input(void **state) {
     assert_int_equal(a.ops->plan(a.self, &info, &plan), RLHF_OK);
     float score[3] = {0}, d[3];
     int32_t label = 3;
-    rlhf_head_arrays x = {.size = sizeof x, .score = score}, dx = {.size = sizeof dx, .score = d};
+    rlhf_head_values x = {.size = sizeof x, .score = score};
+    rlhf_head_gradients dx = {.size = sizeof dx, .score = d};
     rlhf_loss_in in = {.size = sizeof in,
                        .n = 1,
                        .batch_sequences = 1,

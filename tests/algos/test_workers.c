@@ -54,16 +54,16 @@ static rlhf_status learn(const struct worker *w, const struct part *p, struct ba
     int32_t base = b->offset[p->from], offset[MAX_ROWS + 1], n_labels = b->n_labels;
     for (int32_t i = p->from; i <= p->to; i++)
         offset[i - p->from] = b->offset[i] - base;
-    rlhf_head_arrays heads = {.size = sizeof heads,
+    rlhf_head_values heads = {.size = sizeof heads,
                               .logp = own->logp + base,
                               .entropy = own->entropy + base,
                               .kl = own->kl + base,
                               .score = own->class_score + p->from * n_labels};
-    rlhf_head_arrays d = {.size = sizeof d,
-                          .logp = own->d_logp + base,
-                          .entropy = own->d_entropy + base,
-                          .kl = own->d_kl + base,
-                          .score = own->d_class_score + p->from * n_labels};
+    rlhf_head_gradients d = {.size = sizeof d,
+                             .logp = own->d_logp + base,
+                             .entropy = own->d_entropy + base,
+                             .kl = own->d_kl + base,
+                             .score = own->d_class_score + p->from * n_labels};
     rlhf_loss_in in = {.size = sizeof in,
                        .n = (uint32_t)(p->to - p->from),
                        .total = (uint32_t)offset[p->to - p->from],

@@ -176,9 +176,10 @@ static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) 
     if (how == REDUCE) s->host->reduce(s->host, &sum, 1); // ignores the status
     if (how == CRASH) __builtin_trap();
     if (how == CHANGE_IN) ((rlhf_loss_in *)(uintptr_t)in)->n++;
-    if (how == CHANGE_HEADS) ((rlhf_head_arrays *)(uintptr_t)in->heads)->logp = NULL;
-    if (how == CHANGE_SLOPES) ((rlhf_head_arrays *)(uintptr_t)out->d_heads)->reserved = 1;
-    if (how == OTHER_SLOPES) out->d_heads = in->heads;
+    if (how == CHANGE_HEADS) ((rlhf_head_values *)(uintptr_t)in->heads)->logp = NULL;
+    if (how == CHANGE_SLOPES) ((rlhf_head_gradients *)(uintptr_t)out->d_heads)->reserved = 1;
+    static const rlhf_head_gradients own = {.size = sizeof own};
+    if (how == OTHER_SLOPES) out->d_heads = &own;
     return RLHF_OK;
 }
 

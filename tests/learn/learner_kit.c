@@ -14,7 +14,7 @@
 
 static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) {
     struct seen *s = self;
-    const rlhf_head_arrays *h = in->heads;
+    const rlhf_head_values *h = in->heads;
     double n = (double)in->batch_tokens;
     memcpy(s->logp + s->at, h->logp, in->total * sizeof(float));
     memcpy(s->entropy + s->at, h->entropy, in->total * sizeof(float));

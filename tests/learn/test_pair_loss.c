@@ -16,8 +16,8 @@ static const float rewards[2 * PAIRS] = {0.5f, -0.25f, -1.f, 2.f, 40.f, -60.f};
 static double loss_of(struct rlhf__pair_loss *p, float *r, uint32_t from, uint32_t to, float *d) {
     struct rlhf__error err = {0};
     struct rlhf__objective o = rlhf__pair_objective(p);
-    rlhf_head_arrays heads = {.size = sizeof heads, .score = r + 2 * from};
-    rlhf_head_arrays grads = {.size = sizeof grads, .score = d + 2 * from};
+    rlhf_head_values heads = {.size = sizeof heads, .score = r + 2 * from};
+    rlhf_head_gradients grads = {.size = sizeof grads, .score = d + 2 * from};
     const rlhf_loss_in in = {
         .size = sizeof in, .n = 2 * (to - from), .batch_sequences = 2 * PAIRS, .heads = &heads};
     rlhf_loss_out out = {.size = sizeof out, .d_heads = &grads};

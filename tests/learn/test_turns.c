@@ -56,7 +56,7 @@ static rlhf_status by_hand(void *self, const rlhf_loss_in *in, rlhf_loss_out *ou
     const struct fixture *f = self;
     const int32_t base = (int32_t)(in->ids - f->e.ids);
     const double n = policy_tokens();
-    const rlhf_head_arrays *h = in->heads;
+    const rlhf_head_values *h = in->heads;
     (void)err;
     for (uint32_t i = 0; i < in->n; i++)
         for (int32_t k = 0; k < RESPONSE; k++) {

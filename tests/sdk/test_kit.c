@@ -242,7 +242,7 @@ static void losses_are_differentiated(void **state) {
     (void)state;
     static const int32_t offset[] = {0, 3}, prompt_len[] = {1};
     float logp[] = {0, -1, -2};
-    const rlhf_head_arrays heads = {.size = sizeof heads, .logp = logp};
+    const rlhf_head_values heads = {.size = sizeof heads, .logp = logp};
     const rlhf_loss_in in = {.size = sizeof in,
                              .n = 1,
                              .total = 3,

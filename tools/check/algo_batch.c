@@ -332,37 +332,42 @@ static void *gather(struct maker *m, const struct rlhf__algo_batch *b, const str
 #define ROWS(m, b, p, f)   gather(m, b, p, (b)->f, sizeof *(b)->f, 1, "loss->" #f)
 #define TOKENS(m, b, p, f) gather(m, b, p, (b)->f, sizeof *(b)->f, 0, "loss->" #f)
 
-static float **head_field(rlhf_head_arrays *h, int32_t i) {
-    float **const field[RLHF__ALGO_HEADS] = {&h->logp, &h->entropy, &h->kl, &h->value, &h->score};
+static const float **value_field(rlhf_head_values *x, int32_t i) {
+    const float **const field[RLHF__ALGO_HEADS] = {&x->logp, &x->entropy, &x->kl, &x->value,
+                                                   &x->score};
+    return field[i];
+}
+static float **slope_field(rlhf_head_gradients *d, int32_t i) {
+    float **const field[RLHF__ALGO_HEADS] = {&d->logp, &d->entropy, &d->kl, &d->value, &d->score};
     return field[i];
 }
 
 static void lay_heads(struct maker *m, const struct rlhf__algo_batch *b, const struct part *p,
-                      rlhf_head_arrays *x) {
+                      rlhf_head_values *x) {
     for (int32_t h = 0; h < RLHF__ALGO_HEADS; h++)
         if (rlhf__algo_head_len(b, h))
-            *head_field(x, h) =
+            *value_field(x, h) =
                 gather(m, b, p, b->head[h], sizeof(float),
                        kinds[h].bit == RLHF_HEAD_SCORE ? b->n_labels : 0, "loss->heads");
 }
 
 static void lay_slopes(struct maker *m, const struct rlhf__algo_batch *b, const struct part *p,
-                       rlhf_head_arrays *d) {
+                       rlhf_head_gradients *d) {
     for (int32_t h = 0; h < RLHF__ALGO_HEADS; h++) {
         const int score = kinds[h].bit == RLHF_HEAD_SCORE;
         if (rlhf__algo_head_len(b, h))
-            *head_field(d, h) =
+            *slope_field(d, h) =
                 OUT(m, b->d[h], score ? p->n * b->n_labels : p->total, "loss_out->d_heads");
     }
 }
 
-static void take_slopes(struct rlhf__algo_batch *b, const struct part *p, rlhf_head_arrays *d) {
+static void take_slopes(struct rlhf__algo_batch *b, const struct part *p, rlhf_head_gradients *d) {
     for (int32_t h = 0; h < RLHF__ALGO_HEADS; h++) {
         const int score = kinds[h].bit == RLHF_HEAD_SCORE;
-        for (int32_t k = 0; *head_field(d, h) && k < p->n; k++) {
+        for (int32_t k = 0; *slope_field(d, h) && k < p->n; k++) {
             const int32_t i = p->rows[k], to = score ? i * b->n_labels : b->offset[i];
             const int32_t n = score ? b->n_labels : b->offset[i + 1] - b->offset[i];
-            memcpy(&b->d[h][to], *head_field(d, h) + (score ? k * b->n_labels : p->offset[k]),
+            memcpy(&b->d[h][to], *slope_field(d, h) + (score ? k * b->n_labels : p->offset[k]),
                    (size_t)n * sizeof(float));
         }
     }
@@ -404,7 +409,8 @@ rlhf_status rlhf__algo_batch_loss(struct rlhf__probe *t, struct rlhf__algo_batch
                                   int32_t to, int32_t side, double *loss, struct rlhf__error *err) {
     struct part p;
     const uint32_t minor = t->check->plugin->abi_minor;
-    rlhf_head_arrays x = {0}, d = {0};
+    rlhf_head_values x = {0};
+    rlhf_head_gradients d = {0};
     rlhf_loss_in in = {.batch_sequences = b->n,
                        .max_new_tokens = MAX_NEW,
                        .heads = &x,
@@ -428,8 +434,8 @@ rlhf_status rlhf__algo_batch_loss(struct rlhf__probe *t, struct rlhf__algo_batch
     if (st == RLHF_OK) {
         struct rlhf__tails tails = {.n = 0};
         RLHF__LEND(rlhf_loss_in, &in, minor, &tails);
-        RLHF__LEND(rlhf_head_arrays, &x, minor, &tails);
-        RLHF__LEND(rlhf_head_arrays, &d, minor, &tails);
+        RLHF__LEND(rlhf_head_values, &x, minor, &tails);
+        RLHF__LEND(rlhf_head_gradients, &d, minor, &tails);
         rlhf__probe_begin(t, "loss()");
         st = t->check->plugin->ops.algo.loss(t->self, &in, out);
         rlhf__guard_kept(&tails, t->check->log);

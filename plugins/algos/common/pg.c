@@ -299,7 +299,8 @@ static rlhf_status check_loss(const struct rlhf__pg *g, const rlhf_loss_in *in,
                               const rlhf_loss_out *out) {
     const rlhf_host *h = g->host;
     RLHF_TRY(rlhf__logp_check(h, in, out));
-    const rlhf_head_arrays *x = in->heads, *d = out->d_heads;
+    const rlhf_head_values *x = in->heads;
+    const rlhf_head_gradients *d = out->d_heads;
     if (!x->entropy || !d->entropy)
         return h->fail(h, RLHF_E_INTERNAL, "the entropy head is missing");
     if (!in->logp_old || !in->advantage)
@@ -335,7 +336,7 @@ static rlhf_status row_advantages(struct rlhf__pg *g, const rlhf_loss_in *in, in
 // Adds all loss terms of row i, whose response `row` must not be empty, to *u and *d. Adds the
 // measured KL to *r.
 static rlhf_status row_loss(struct rlhf__pg *g, const rlhf_loss_in *in, int64_t i,
-                            struct rlhf__span row, double w, const rlhf_head_arrays *d,
+                            struct rlhf__span row, double w, const rlhf_head_gradients *d,
                             struct rlhf__pg_update_sums *u, struct rlhf__pg_rollout_sums *r) {
     const float *adv;
     RLHF_TRY(row_advantages(g, in, i, row, &adv));

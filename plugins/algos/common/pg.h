@@ -80,7 +80,7 @@ struct rlhf__pg_method {
     // the weight of each token of the response. adv [row.end - row.begin] is the advantage of each,
     // corrected for rows that an older policy sampled.
     void (*terms)(const void *self, const rlhf_loss_in *, struct rlhf__span row, const float *adv,
-                  double w, const rlhf_head_arrays *d, struct rlhf__pg_update_sums *u);
+                  double w, const rlhf_head_gradients *d, struct rlhf__pg_update_sums *u);
 };
 
 // If the values of other options disable the common option `key`, returns the reason. Returns NULL

@@ -70,7 +70,7 @@ void rlhf__spread(const rlhf_rollout *in, const double *advantage, const double 
 }
 
 static void exact_kl_term(double beta, const rlhf_loss_in *in, struct rlhf__span row, double w,
-                          const rlhf_head_arrays *d, struct rlhf__pg_update_sums *u,
+                          const rlhf_head_gradients *d, struct rlhf__pg_update_sums *u,
                           struct rlhf__pg_rollout_sums *r) {
     for (int64_t t = row.begin; t < row.end; t++) {
         double kl = (double)in->heads->kl[t];
@@ -84,7 +84,7 @@ static void exact_kl_term(double beta, const rlhf_loss_in *in, struct rlhf__span
 }
 
 rlhf_status rlhf__kl_term(const rlhf_host *host, int32_t kind, double beta, const rlhf_loss_in *in,
-                          struct rlhf__span row, double w, const rlhf_head_arrays *d,
+                          struct rlhf__span row, double w, const rlhf_head_gradients *d,
                           struct rlhf__pg_update_sums *u, struct rlhf__pg_rollout_sums *r) {
     if (kind == RLHF__KL_FULL) {
         exact_kl_term(beta, in, row, w, d, u, r);
@@ -104,7 +104,7 @@ rlhf_status rlhf__kl_term(const rlhf_host *host, int32_t kind, double beta, cons
 }
 
 void rlhf__entropy_term(double coef, const rlhf_loss_in *in, struct rlhf__span row, double w,
-                        const rlhf_head_arrays *d, struct rlhf__pg_update_sums *u) {
+                        const rlhf_head_gradients *d, struct rlhf__pg_update_sums *u) {
     double sum = 0;
     for (int64_t t = row.begin; t < row.end; t++)
         sum += (double)in->heads->entropy[t];

@@ -26,7 +26,7 @@ void rlhf__count_row(struct rlhf__pg_rollout_sums *, int32_t kind, const rlhf_ro
 // is the first epoch, also adds the KL to *r, the rollout's sums. Skips tokens outside of the
 // sampled support. Returns RLHF_E_NUMERIC if a reference log-prob is not finite. [step]
 rlhf_status rlhf__kl_term(const rlhf_host *, int32_t kind, double beta, const rlhf_loss_in *,
-                          struct rlhf__span row, double w, const rlhf_head_arrays *d,
+                          struct rlhf__span row, double w, const rlhf_head_gradients *d,
                           struct rlhf__pg_update_sums *u, struct rlhf__pg_rollout_sums *r);
 
 // Adds the n rows of a rollout to the statistics. All tokens of a row must have the same return.
@@ -44,6 +44,6 @@ void rlhf__spread(const rlhf_rollout *, const double *advantage, const double *r
 // Computes the loss term -w * coef * entropy of one row. Adds the term to u->entropy_loss, the
 // entropy itself to u->entropy, and the gradient to d->entropy. [step]
 void rlhf__entropy_term(double coef, const rlhf_loss_in *, struct rlhf__span row, double w,
-                        const rlhf_head_arrays *d, struct rlhf__pg_update_sums *u);
+                        const rlhf_head_gradients *d, struct rlhf__pg_update_sums *u);
 
 #endif

@@ -295,8 +295,8 @@ typedef struct rlhf_loss_in {
     const uint8_t *left_out;
 
     // ---- numbers ----
-    // Outputs of the training forward pass, which are only to be read.
-    const rlhf_head_arrays *heads;
+    // Outputs of the training forward pass.
+    const rlhf_head_values *heads;
     // [total] as in rlhf_rollout; an array that is NULL there is NULL here too. For rows of a file,
     // logp_sampled is NULL here (in rlhf_rollout, it is zeros), and logp_old, advantage and returns
     // are zeros unless the plan has RLHF_PLAN_RECOMPUTE_LOGP.
@@ -311,7 +311,7 @@ typedef struct rlhf_loss_out {
     double loss; // out: this microbatch's share of the minibatch loss [R:finite]
     // zeroed arrays to fill: gradient of loss for each planned head. Derivatives on prompt tokens
     // are ignored, also if they are not finite. [R:derivative] [R:loss-outside]
-    const rlhf_head_arrays *d_heads;
+    const rlhf_head_gradients *d_heads;
 } rlhf_loss_out;
 
 // Outcome of a minibatch's optimizer step.

@@ -35,11 +35,19 @@ enum rlhf_divergence {
     RLHF_DIVERGENCE_JS = 2
 };
 
-// NULL for a head that is not computed.
-typedef struct rlhf_head_arrays {
+// The heads that loss() reads. NULL for a head that is not computed.
+typedef struct rlhf_head_values {
+    uint32_t size, reserved;
+    const float *logp, *entropy, *kl, *value; // [total]
+    const float *score;                       // [n, n_labels]
+} rlhf_head_values;
+
+// The arrays that loss() fills: the derivatives of the loss by the heads. NULL for a head that the
+// plan does not request.
+typedef struct rlhf_head_gradients {
     uint32_t size, reserved;
     float *logp, *entropy, *kl, *value; // [total]
     float *score;                       // [n, n_labels]
-} rlhf_head_arrays;
+} rlhf_head_gradients;
 
 #endif

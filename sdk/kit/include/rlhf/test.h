@@ -196,7 +196,8 @@ struct rlhf_test_batch {
     rlhf_advantages advantages;
     rlhf_loss_in loss_in;     // for loss(): all rows as one minibatch and microbatch
     rlhf_reward_in reward_in; // for score(); set prompt, response and meta as needed
-    rlhf_head_arrays heads, d_heads;
+    rlhf_head_values heads;
+    rlhf_head_gradients d_heads;
     // log-probs of the models that a plan names; NULL past the last
     const float *logp_named[RLHF_NAMED_MAX];
     // ---- rows ----
