@@ -3,9 +3,20 @@
 // its options and its arithmetic are in transformer/.
 #include "transformer/decoder.h"
 
-enum family { LLAMA, MISTRAL, QWEN2, QWEN3, SMOLLM3, GEMMA3, GRANITE, GRANITE_HYBRID };
-static const char *const names[] = {"llama",   "mistral",          "qwen2",
-                                    "qwen3",   "smollm3",          "gemma3_text",
+enum family {
+    LLAMA,
+    MISTRAL,
+    QWEN2,
+    QWEN3,
+    SMOLLM3,
+    GEMMA2,
+    VAULTGEMMA,
+    GEMMA3,
+    GRANITE,
+    GRANITE_HYBRID
+};
+static const char *const names[] = {"llama",   "mistral",          "qwen2",      "qwen3",
+                                    "smollm3", "gemma2",           "vaultgemma", "gemma3_text",
                                     "granite", "granitemoehybrid", NULL};
 
 // Granite 4: gate and up projection are one tensor.
@@ -14,6 +25,15 @@ static const struct rlhf_tf_name hybrid_layers[] = {
     {RLHF_TF_N2_G, RLHF_TF_ALL, "post_attention_layernorm.weight"},
     {RLHF_TF_FC_W, RLHF_TF_ALL, "shared_mlp.input_linear.weight"},
     {RLHF_TF_OUT_W, RLHF_TF_ALL, "shared_mlp.output_linear.weight"},
+    {0, RLHF_TF_ALL, NULL}};
+
+// VaultGemma: Gemma 2's name of the norm before the MLP.
+static const struct rlhf_tf_name vault_layers[] = {
+    RLHF_TF_ATTENTION_NAMES,
+    {RLHF_TF_N2_G, RLHF_TF_ALL, "pre_feedforward_layernorm.weight"},
+    {RLHF_TF_FC_W, RLHF_TF_GATE, "mlp.gate_proj.weight"},
+    {RLHF_TF_FC_W, RLHF_TF_UP, "mlp.up_proj.weight"},
+    {RLHF_TF_OUT_W, RLHF_TF_ALL, "mlp.down_proj.weight"},
     {0, RLHF_TF_ALL, NULL}};
 
 static const struct rlhf_tf_family families[] = {
@@ -34,9 +54,27 @@ static const struct rlhf_tf_family families[] = {
                           RLHF_TF_READS_NO_ROPE | RLHF_TF_NEEDS_KV_HEADS,
                  .tied = 1,
                  .rope_theta = 2e6},
+    // 2024: every second layer has a window (Gemma Team 2024)
+    [GEMMA2] = {.reads = RLHF_TF_READS_ATTENTION_BIAS | RLHF_TF_READS_KINDS |
+                         RLHF_TF_READS_SCORE_CAP | RLHF_TF_NEEDS_CAPS | RLHF_TF_NEEDS_KV_HEADS,
+                .norm_at = RLHF_TF_NORM_AROUND,
+                .norm_offset = 1,
+                .root_embed = 1,
+                .full_every = 2,
+                .head_dim = 256,
+                .tied = 1},
+    // 2025: Gemma 2 without norms after the blocks
+    [VAULTGEMMA] = {.reads = RLHF_TF_READS_ATTENTION_BIAS | RLHF_TF_READS_KINDS |
+                             RLHF_TF_READS_SCORE_CAP | RLHF_TF_NEEDS_KV_HEADS,
+                    .layers = vault_layers,
+                    .norm_offset = 1,
+                    .root_embed = 1,
+                    .full_every = 2,
+                    .head_dim = 256,
+                    .tied = 1},
     // Gemma 3 without images (2025)
-    [GEMMA3] = {.reads =
-                    RLHF_TF_READS_ATTENTION_BIAS | RLHF_TF_READS_KINDS | RLHF_TF_NEEDS_KV_HEADS,
+    [GEMMA3] = {.reads = RLHF_TF_READS_ATTENTION_BIAS | RLHF_TF_READS_KINDS |
+                         RLHF_TF_READS_KIND_ROPE | RLHF_TF_NEEDS_KV_HEADS,
                 .norm_at = RLHF_TF_NORM_AROUND,
                 .norm_offset = 1,
                 .qk_norm = RLHF_TF_QK_NORM_HEAD,
@@ -72,9 +110,8 @@ static rlhf_status create(const rlhf_host *host, const void *config, void **self
 static const rlhf_plugin descriptor = {
     .id = "org.rlhf-host.model.llama",
     .version = RLHF_SDK_VERSION,
-    .summary =
-        "llama, mistral, qwen2, qwen3, smollm3, gemma3_text, granite, granitemoehybrid: causal "
-        "language model and sequence classifier",
+    .summary = "llama, mistral, qwen2, qwen3, smollm3, gemma2, vaultgemma, gemma3_text, granite, "
+               "granitemoehybrid: causal language model and sequence classifier",
     .vendor = "rlhf-host",
     .license = "Apache-2.0",
     RLHF_TF_PLUGIN(struct config, opts, create),

@@ -109,6 +109,13 @@ static const struct setting gemma3_old[] = {
     {"final_logit_softcapping", "2"}, {"tie_word_embeddings", "false"}, {"attention_bias", "1"},
     {"rms_norm_eps", "1e-3"}, END};
 
+#define CAPPED GEMMA, {"attn_logit_softcapping", "1.5"}, {"query_pre_attn_scalar", "1"}
+const struct setting tiny_gemma2[] = {CAPPED, {"final_logit_softcapping", "2"}, END};
+static const struct setting vaultgemma[] = {
+    CAPPED, {"layer_types", "full_attention,sliding_attention"}, END};
+const struct setting gemma2_score[] = {
+    CAPPED, {"final_logit_softcapping", "2"}, {"pad_token_id", "29"}, END};
+
 const struct decoder decoders[N_DECODERS] = {
     {"llama", "llama", llama, 0, 0},
     {"llama_bias", "llama", llama_bias, 0, 0},
@@ -119,6 +126,8 @@ const struct decoder decoders[N_DECODERS] = {
     {"mistral_window", "mistral", tiny_window, 0, 0},
     {"qwen2_window", "qwen2", qwen2_window, 0, 0},
     {"qwen3_window", "qwen3", qwen3_window, 0, 0},
+    {"gemma2", "gemma2", tiny_gemma2, 0, 0},
+    {"vaultgemma", "vaultgemma", vaultgemma, 0, 0},
     {"gemma3", "gemma3_text", tiny_gemma3, 0, 0},
     {"gemma3_old", "gemma3_text", gemma3_old, 0, 0},
     {"granite", "granite", tiny_granite, 0, 0},

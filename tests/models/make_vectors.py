@@ -50,7 +50,7 @@ def fill(model):
     for name, p in model.named_parameters():
         words = philox(fnv(name), (p.numel() + 3) // 4)[: p.numel()]
         u = (words >> np.uint64(8)).astype(np.float32) * np.float32(2.0 ** -24)
-        gain = p.dim() == 1 and name.endswith("weight") and model.config.model_type != "gemma3_text"
+        gain = p.dim() == 1 and name.endswith("weight") and "gemma" not in model.config.model_type
         x = np.float32(gain) + (np.float32(2) * u - np.float32(1)) * np.float32(SCALE)
         p.data = torch.from_numpy(x.astype(np.float64)).reshape(p.shape)
     model.eval()
@@ -171,6 +171,8 @@ WIDE = dict(TINY, num_attention_heads=4, num_key_value_heads=2, head_dim=8)
 
 
 GEMMA = dict(WIDE, hidden_size=24, head_dim=8, sliding_window=3)
+# Many scores are beyond the cap. Without layer_types, the first layer has the window.
+CAPPED = dict(GEMMA, attn_logit_softcapping=1.5, query_pre_attn_scalar=1)
 
 
 def scaled(kind, **more):
@@ -209,6 +211,9 @@ DECODERS = {
         **GEMMA, sliding_window_pattern=2, rope_theta=1000.0, rope_local_base_freq=50.0,
         rope_scaling=dict(rope_type="linear", factor=2.0), final_logit_softcapping=2.0,
         tie_word_embeddings=False, attention_bias=True, rms_norm_eps=1e-3)),
+    "gemma2": (hf.Gemma2ForCausalLM, hf.Gemma2Config(**CAPPED, final_logit_softcapping=2.0)),
+    "vaultgemma": (hf.VaultGemmaForCausalLM, hf.VaultGemmaConfig(
+        **CAPPED, final_logit_softcapping=None, layer_types=["full_attention", "sliding_attention"])),
     "granite": (hf.GraniteForCausalLM, hf.GraniteConfig(**WIDE, **SCALARS, rms_norm_eps=1e-2)),
     "granitemoehybrid": (hf.GraniteMoeHybridForCausalLM, hf.GraniteMoeHybridConfig(
         **WIDE, **SCALARS, **HYBRID, tie_word_embeddings=True)),
@@ -358,6 +363,8 @@ def main():
         hf.Qwen3Config(**dict(WIDE, **padded))).double())
     classifier("smollm3_score", hf.SmolLM3ForSequenceClassification(
         hf.SmolLM3Config(**dict(WIDE, **padded, no_rope_layers=[1, 0]))).double())
+    classifier("gemma2_score", hf.Gemma2ForSequenceClassification(
+        hf.Gemma2Config(**dict(CAPPED, **padded))).double())
     classifier("gpt2_padded", gpt2_classifier(3, 29))
 
 

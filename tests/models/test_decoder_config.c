@@ -42,6 +42,25 @@ static void test_refused(void **state) {
         {"llama", {{"pretraining_tp", "2"}}, "pretraining_tp 2 is not implemented"},
         {"llama", {{"attn_logit_softcapping", "50"}}, "attn_logit_softcapping 50 is not"},
         {"qwen2", {{"final_logit_softcapping", "30"}}, "final_logit_softcapping 30 is not"},
+        {"gemma2",
+         {{"final_logit_softcapping", "30"}},
+         "attn_logit_softcapping is missing, null or 0; it must be a number above 0 (if it is "
+         "missing, transformers uses 50.0: write this number into the file)"},
+        {"gemma2",
+         {{"attn_logit_softcapping", "50"}},
+         "final_logit_softcapping is missing, null or 0; it must be a number above 0 (if it is "
+         "missing, transformers uses 30.0: write this number into the file)"},
+        {"gemma3_text", {{"attn_logit_softcapping", "50"}}, "attn_logit_softcapping 50 is not"},
+        {"gemma2",
+         {{"attn_logit_softcapping", "50"},
+          {"final_logit_softcapping", "30"},
+          {"use_bidirectional_attention", "1"}},
+         "use_bidirectional_attention true is not implemented"},
+        {"gemma2",
+         {{"attn_logit_softcapping", "50"},
+          {"final_logit_softcapping", "30"},
+          {"rope_parameters.sliding_attention.rope_theta", "100"}},
+         "positions by kind of layer are not implemented for this model_type"},
         {"qwen2", {{"num_experts", "8"}}, "num_experts 8 is not implemented"},
         {"llama", {{"num_local_experts", "8"}}, "num_local_experts 8 is not implemented"},
         {"llama", {{"partial_rotary_factor", "0.5"}}, "partial_rotary_factor 0.5 is not"},
@@ -147,6 +166,7 @@ static void test_accepted(void **state) {
         {"qwen2", {{"rope_parameters.rope_type", "yarn"}}, NULL}, // factor: ratio of the contexts
         {"qwen2", {{"hidden_size", "18"}, {"head_dim", "4"}}, NULL},
         {"smollm3", {{"no_rope_layers", "1,1,0,1"}}, NULL}, // more than layers
+        {"vaultgemma", {{"sliding_window", "8"}}, NULL},    // without caps
         {"smollm3", {{"sliding_window", "8"}}, NULL},
         {"smollm3", {{"use_sliding_window", "1"}, {"sliding_window", "24"}}, NULL},
     };

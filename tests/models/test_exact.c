@@ -29,6 +29,7 @@ static const struct shape tiny_decoders[] = {{"qwen2", "qwen2", tiny_qwen2, 61, 
                                              {"qwen3", "qwen3", tiny_qwen3, 61, 7, 12, 5},
                                              {"smollm3", "smollm3", tiny_smollm3, 61, 7, 12, 2},
                                              {"window", "mistral", tiny_window, 61, 7, 12, 2},
+                                             {"gemma2", "gemma2", tiny_gemma2, 61, 7, 12, 2},
                                              {"gemma3", "gemma3_text", tiny_gemma3, 61, 7, 12, 2},
                                              {"granite", "granite", tiny_granite, 61, 7, 12, 5}};
 static const struct shape wide_decoders[] = {

@@ -46,6 +46,12 @@ def gemma(**more):
     return config(hf.Gemma3TextConfig, **{**dict(hidden_size=64, num_attention_heads=4), **more})
 
 
+def gemma2(kind=hf.Gemma2Config, **more):
+    """Caps that bend scores and logits of random weights."""
+    return config(kind, **{**dict(hidden_size=64, num_attention_heads=4, sliding_window=9, query_pre_attn_scalar=1,
+                                  attn_logit_softcapping=2.0, final_logit_softcapping=3.0), **more})
+
+
 FAMILIES = {
     "llama2": lambda: config(hf.LlamaConfig, num_key_value_heads=6, head_dim=8, tie_word_embeddings=False),
     "llama3": lambda: config(hf.LlamaConfig, rope_parameters=dict(LLAMA3), tie_word_embeddings=False),
@@ -84,6 +90,17 @@ FAMILIES = {
     "gemma3-linear": lambda: gemma(sliding_window=5, head_dim=24, layer_types=["full_attention"] * 2 + ["sliding_attention"],
                                    rope_parameters={"full_attention": dict(LINEAR), "sliding_attention":
                                                     {"rope_type": "linear", "rope_theta": 100.0, "factor": 2.0}}),
+    "gemma2": lambda: gemma2(),
+    "gemma2-list": lambda: gemma2(layer_types=["full_attention", "full_attention", "sliding_attention"], head_dim=24,
+                                  num_key_value_heads=4, tie_word_embeddings=False),
+    "gemma2-published": lambda: gemma2(attn_logit_softcapping=50.0, final_logit_softcapping=30.0, head_dim=256,
+                                       sliding_window=64),
+    "gemma2-bias": lambda: gemma2(attention_bias=True, num_key_value_heads=1, hidden_activation="silu", sliding_window=1),
+    "gemma2-linear": lambda: gemma2(rope_parameters=dict(LINEAR), num_hidden_layers=4, sliding_window=20, rms_norm_eps=1e-4),
+    "gemma2-flat": lambda: gemma2(attn_logit_softcapping=0.3, final_logit_softcapping=0.5, sliding_window=128),
+    "vaultgemma": lambda: gemma2(hf.VaultGemmaConfig, layer_types=["full_attention"] * 3, attn_logit_softcapping=None,
+                                 final_logit_softcapping=None, num_key_value_heads=4),
+    "vaultgemma-capped": lambda: gemma2(hf.VaultGemmaConfig),
     "gpt2": lambda: hf.GPT2Config(vocab_size=VOCAB, n_positions=POSITIONS, n_embd=48, n_layer=3, n_head=6,
                                   bos_token_id=1, eos_token_id=2),
 }
@@ -95,6 +112,8 @@ WIDE = {
     "qwen3-wide": lambda: config(hf.Qwen3Config, tie_word_embeddings=True, **WIDTH),
     "smollm3-wide": lambda: config(hf.SmolLM3Config, no_rope_layers=[1, 0, 1, 0], **WIDTH),
     "granite-wide": lambda: config(hf.GraniteConfig, tie_word_embeddings=True, **WIDTH, **MICRO),
+    "gemma2-wide": lambda: gemma2(**WIDTH, num_attention_heads=6, sliding_window=40),
+    "gemma3-wide": lambda: gemma(**WIDTH, num_attention_heads=6, sliding_window=40),
     "gpt2-wide": lambda: hf.GPT2Config(vocab_size=VOCAB, n_positions=POSITIONS, n_embd=384, n_layer=4, n_head=6,
                                        bos_token_id=1, eos_token_id=2),
 }
@@ -128,7 +147,7 @@ def fill(model, seed):
     for name, p in model.named_parameters():
         x = torch.randn(p.shape, generator=g)
         gain = p.dim() == 1 and name.endswith("weight")
-        one = 0 if model.config.model_type == "gemma3_text" else 1  # its gains are stored without the 1
+        one = 0 if "gemma" in model.config.model_type else 1  # its gains are stored without the 1
         p.data = one + 0.2 * x if gain else 0.1 * x if p.dim() == 1 else x * (0.5 / p.shape[-1] ** 0.5)
         if "embed" in name or "wte" in name or "wpe" in name:
             p.data = x * 0.2

@@ -70,17 +70,20 @@ const rlhf_opt rlhf_tf_decoder_opts[RLHF_TF_N_DECODER_OPTS] = {
     RLHF_OPT_F64(config, partial_rotary_factor, 1, 0, 1, "must be 1: all of a head turns"),
     RLHF_OPT_I64(config, original_max_position_embeddings, 0, 0, 1 << 24,
                  "context before it was stretched; goes before that of rope_parameters"),
-    RLHF_OPT_F64(config, attn_logit_softcapping, 0, 0, 1e9, "must be null"),
+    RLHF_OPT_F64(config, attn_logit_softcapping, 0, 0, 1e9,
+                 "gemma2, vaultgemma: scores are capped by this; must be null for the others"),
     RLHF_OPT_F64(config, final_logit_softcapping, 0, 0, 1e9,
-                 "gemma3_text: logits are capped by this; must be null for the others"),
-    RLHF_OPT_STR(config, hidden_activation, "gelu_pytorch_tanh", "gemma3_text: like hidden_act"),
+                 "gemma2, vaultgemma, gemma3_text: logits are capped by this; must be null for the "
+                 "others"),
+    RLHF_OPT_STR(config, hidden_activation, "gelu_pytorch_tanh",
+                 "gemma2, vaultgemma, gemma3_text: like hidden_act"),
     RLHF_OPT_F64(config, query_pre_attn_scalar, 256, 1e-9, 1e9,
-                 "gemma3_text: scores are divided by its square root"),
+                 "gemma2, vaultgemma, gemma3_text: scores are divided by its square root"),
     RLHF_OPT_F64(config, rope_local_base_freq, 0, 0, 1e15,
                  "gemma3_text: rope_theta of layers with a window, in older files"),
     RLHF_OPT_I64(config, sliding_window_pattern, 6, 1, 1 << 20,
                  "gemma3_text: without layer_types, every such layer has no window"),
-    RLHF_OPT_BOOL(config, use_bidirectional_attention, 0, "gemma3_text: must be false"),
+    RLHF_OPT_BOOL(config, use_bidirectional_attention, 0, "gemma2, gemma3_text: must be false"),
     RLHF_OPT_I64(config, num_experts, 0, 0, 1 << 20, "must be null: the MLP is one"),
     RLHF_OPT_I64(config, num_local_experts, -1, -1, 1 << 20,
                  "must be null, or 0 for granitemoehybrid: the MLP is one"),
@@ -100,8 +103,8 @@ const rlhf_opt rlhf_tf_decoder_opts[RLHF_TF_N_DECODER_OPTS] = {
     RLHF_OPT_I64(config, no_rope_layer_interval, 4, 1, 1 << 20,
                  "smollm3: without no_rope_layers, every such layer is not rotated"),
     RLHF_OPT_LIST(config, layer_types, NULL, layer_types,
-                  "qwen2, qwen3, gemma3_text: which layers have a window; goes before "
-                  "max_window_layers and sliding_window_pattern"),
+                  "qwen2, qwen3, gemma2, vaultgemma, gemma3_text: which layers have a window; goes "
+                  "before max_window_layers and sliding_window_pattern"),
     RLHF_OPT_F64_ABOVE(config, embedding_multiplier, 1, 0, 1e9,
                        "granite: factor of the embeddings"),
     RLHF_OPT_F64_ABOVE(config, residual_multiplier, 1, 0, 1e9,
@@ -165,7 +168,8 @@ static rlhf_status check_known(const rlhf_host *host, const config *c, uint32_t 
         const char *key;
         double found, only;
     } fields[] = {
-        {"attn_logit_softcapping", c->attn_logit_softcapping, 0},
+        {"attn_logit_softcapping", reads & RLHF_TF_READS_SCORE_CAP ? 0 : c->attn_logit_softcapping,
+         0},
         {"final_logit_softcapping", reads & RLHF_TF_READS_KINDS ? 0 : c->final_logit_softcapping,
          0},
         {"num_experts", (double)c->num_experts, 0},
@@ -204,8 +208,9 @@ static int32_t is_sliding(const config *c, int64_t i) {
     return strcmp(c->layer_types[i], layer_types[1]) == 0;
 }
 
-int32_t rlhf_tf_is_sliding(const config *c, int64_t layer) {
-    return c->layer_types[0] ? is_sliding(c, layer) : (layer + 1) % c->sliding_window_pattern != 0;
+int32_t rlhf_tf_is_sliding(const config *c, const struct rlhf_tf_family *f, int64_t layer) {
+    const int64_t every = f->full_every ? f->full_every : c->sliding_window_pattern;
+    return c->layer_types[0] ? is_sliding(c, layer) : (layer + 1) % every != 0;
 }
 
 // Refuses layer_types that contradict the other settings. `window` is 0 if the config gives none.
@@ -234,8 +239,9 @@ static rlhf_status check_layer_types(const rlhf_host *host, const config *c, uin
 
 // Sets the window and the layers that have it, as the configs and masks of transformers do. A
 // window that reaches over the whole context has no effect.
-static rlhf_status windows_read(const rlhf_host *host, const config *c, uint32_t reads,
-                                struct rlhf_tf_arch *a) {
+static rlhf_status windows_read(const rlhf_host *host, const config *c,
+                                const struct rlhf_tf_family *f, struct rlhf_tf_arch *a) {
+    const uint32_t reads = f->reads;
     const int32_t all = (reads & RLHF_TF_READS_WINDOW) != 0;
     const int32_t kinds = (reads & RLHF_TF_READS_KINDS) != 0;
     const int32_t some = kinds || (reads & RLHF_TF_READS_USE_WINDOW && c->use_sliding_window);
@@ -256,7 +262,7 @@ static rlhf_status windows_read(const rlhf_host *host, const config *c, uint32_t
     if (!a->window_layers)
         return host->fail(host, RLHF_E_NOMEM, "out of memory for a list of layers");
     for (int32_t i = 0; i < a->n_layer; i++) {
-        a->window_layers[i] = (kinds               ? rlhf_tf_is_sliding(c, i)
+        a->window_layers[i] = (kinds               ? rlhf_tf_is_sliding(c, f, i)
                                : c->layer_types[0] ? is_sliding(c, i)
                                                    : i >= c->max_window_layers) != 0;
         if (a->window_layers[i]) a->window = (int32_t)window;
@@ -264,8 +270,21 @@ static rlhf_status windows_read(const rlhf_host *host, const config *c, uint32_t
     return RLHF_OK;
 }
 
+static rlhf_status check_caps(const rlhf_host *host, const config *c) {
+    const char *missing = !(c->attn_logit_softcapping > 0)    ? "attn_logit_softcapping"
+                          : !(c->final_logit_softcapping > 0) ? "final_logit_softcapping"
+                                                              : NULL;
+    if (!missing) return RLHF_OK;
+    return rlhf_failf(
+        host, RLHF_E_UNSUPPORTED,
+        "config.json: %s is missing, null or 0; it must be a number above 0 (if it is "
+        "missing, transformers uses %s: write this number into the file)",
+        missing, missing[0] == 'a' ? "50.0" : "30.0");
+}
+
 static rlhf_status check_family(const rlhf_host *host, const config *c,
                                 const struct rlhf_tf_family *f) {
+    if (f->reads & RLHF_TF_NEEDS_CAPS) RLHF_TRY(check_caps(host, c));
     if (f->reads & RLHF_TF_READS_PRETRAINING_TP && c->pretraining_tp > 1)
         return rlhf_failf(host, RLHF_E_UNSUPPORTED,
                           "config.json: pretraining_tp %lld is not implemented; known: 1",
@@ -372,6 +391,7 @@ rlhf_status rlhf_tf_decoder_arch(const rlhf_host *host, const config *c,
     a->attn_scale = f->reads & RLHF_TF_READS_KINDS ? 1.0 / sqrt(c->query_pre_attn_scalar)
                                                    : rlhf_tf_attn_scale(a);
     if (f->reads & RLHF_TF_READS_KINDS) a->softcap = c->final_logit_softcapping;
+    if (f->reads & RLHF_TF_READS_SCORE_CAP) a->attn_softcap = c->attn_logit_softcapping;
     if (f->reads & RLHF_TF_READS_HYBRID) a->d_inner = (int32_t)c->shared_intermediate_size;
     if (f->reads & RLHF_TF_READS_SCALARS) {
         a->attn_scale = c->attention_multiplier;
@@ -380,7 +400,7 @@ rlhf_status rlhf_tf_decoder_arch(const rlhf_host *host, const config *c,
         a->logit_scale = 1 / c->logits_scaling;
     }
     RLHF_TRY(rlhf_tf_rotary_read(host, c, f, a->head_dim, &a->rotary));
-    const rlhf_status st = windows_read(host, c, f->reads, a);
+    const rlhf_status st = windows_read(host, c, f, a);
     if (st < 0) {
         host->free(host, a->rotary.frequency);
         host->free(host, a->rotary.layers);

@@ -36,16 +36,22 @@ enum rlhf_tf_reads {
     RLHF_TF_READS_USE_WINDOW = 16,
     RLHF_TF_NEEDS_KV_HEADS = 32, // num_key_value_heads must not be missing
     RLHF_TF_READS_NO_ROPE = 64,  // no_rope_layers and no_rope_layer_interval
-    // Gemma 3 (2025): sliding_window, in the layers that layer_types names or, without it, in all
-    // but every sliding_window_pattern-th; positions by kind of layer; hidden_activation,
-    // query_pre_attn_scalar and final_logit_softcapping
+    // Gemma 2 and 3 (2024, 2025): sliding_window, in the layers that layer_types names or, without
+    // it, in all but every n-th (full_every); hidden_activation, query_pre_attn_scalar and
+    // final_logit_softcapping
     RLHF_TF_READS_KINDS = 128,
     // embedding_multiplier, residual_multiplier, attention_multiplier, logits_scaling
     RLHF_TF_READS_SCALARS = 256,
     // The settings of GraniteMoeHybrid (Granite 4), of which only models with attention in all
     // layers and without experts are implemented: shared_intermediate_size is the width of the MLP,
     // and layers rotate if position_embedding_type is rope.
-    RLHF_TF_READS_HYBRID = 512
+    RLHF_TF_READS_HYBRID = 512,
+    // with RLHF_TF_READS_KINDS: positions by kind of layer (Gemma 3)
+    RLHF_TF_READS_KIND_ROPE = 1024,
+    RLHF_TF_READS_SCORE_CAP = 2048, // attn_logit_softcapping
+    // Gemma 2: both caps must be numbers. Null means no cap in transformers, and a missing key
+    // means 50 and 30, but the host reads null as missing.
+    RLHF_TF_NEEDS_CAPS = 4096
 };
 
 // The names of the tensors of attention, and of the norm before it, in Llama and its descendants.
@@ -72,6 +78,9 @@ struct rlhf_tf_family {
     double norm_offset;       // added to the weights of norms
     int32_t root_embed; // 1: the embedding is multiplied by the square root of its width, in the
                         // act dtype
+    // RLHF_TF_READS_KINDS, without layer_types: layers n, 2 n, 3 n, ... see all tokens. 0: n is
+    // sliding_window_pattern.
+    int32_t full_every;
     // The values of what config.json lacks.
     int32_t head_dim;  // 0: hidden_size / num_attention_heads
     int32_t tied;      // tie_word_embeddings
@@ -118,7 +127,8 @@ rlhf_status rlhf_tf_decoder_arch(const rlhf_host *host, const struct rlhf_tf_dec
                                  const struct rlhf_tf_family *family, struct rlhf_tf_arch *out);
 
 // 1 if the layer is of the kind "sliding_attention". For RLHF_TF_READS_KINDS. [any]
-int32_t rlhf_tf_is_sliding(const struct rlhf_tf_decoder *c, int64_t layer);
+int32_t rlhf_tf_is_sliding(const struct rlhf_tf_decoder *c, const struct rlhf_tf_family *family,
+                           int64_t layer);
 
 // ---- rotary_config.c ----
 // Sets the frequencies of the head_dim / 2 pairs, and the scale, with the formulas of transformers'

@@ -144,7 +144,8 @@ static void kind_full(const struct rlhf_tf_decoder *c, struct rope *r) {
 }
 
 // Sets the frequencies of the layers with a window, and which layers they are.
-static rlhf_status kind_sliding(const rlhf_host *host, const struct rlhf_tf_decoder *c, int32_t dim,
+static rlhf_status kind_sliding(const rlhf_host *host, const struct rlhf_tf_decoder *c,
+                                const struct rlhf_tf_family *family, int32_t dim,
                                 struct rlhf_tf_rotary *out) {
     const struct rlhf_tf_rope_config *o = &c->rope_sliding;
     const double local = c->rope_local_base_freq > 0 ? c->rope_local_base_freq : 1e4;
@@ -161,7 +162,7 @@ static rlhf_status kind_sliding(const rlhf_host *host, const struct rlhf_tf_deco
     if (!out->other || !out->layers)
         return host->fail(host, RLHF_E_NOMEM, "out of memory for the frequencies of positions");
     for (int64_t i = 0; i < c->num_hidden_layers; i++)
-        out->layers[i] = rlhf_tf_is_sliding(c, i) ? RLHF_TF_TURN_OTHER : RLHF_TF_TURN;
+        out->layers[i] = rlhf_tf_is_sliding(c, family, i) ? RLHF_TF_TURN_OTHER : RLHF_TF_TURN;
     return compute(host, &r, &scale);
 }
 
@@ -201,7 +202,7 @@ rlhf_status rlhf_tf_rotary_read(const rlhf_host *host, const struct rlhf_tf_deco
     r.type = o->rope_type ? o->rope_type : o->type ? o->type : "default";
     r.theta = o->rope_theta > 0 ? o->rope_theta : c->rope_theta > 0 ? c->rope_theta : theta;
     r.context = (double)(context ? context : c->max_position_embeddings);
-    const int kinds = (family->reads & RLHF_TF_READS_KINDS) != 0;
+    const int kinds = (family->reads & RLHF_TF_READS_KIND_ROPE) != 0;
     RLHF_TRY(check_kinds(host, c, kinds));
     if (kinds) kind_full(c, &r);
     if (kinds) r.type = r.o->rope_type ? r.o->rope_type : r.o->type ? r.o->type : "default";
@@ -215,7 +216,7 @@ rlhf_status rlhf_tf_rotary_read(const rlhf_host *host, const struct rlhf_tf_deco
     out->other = NULL;
     out->layers = NULL;
     rlhf_status st = compute(host, &r, &out->scale);
-    if (st == RLHF_OK && kinds) st = kind_sliding(host, c, head_dim, out);
+    if (st == RLHF_OK && kinds) st = kind_sliding(host, c, family, head_dim, out);
     if (st == RLHF_OK && !kinds) st = layers_read(host, c, family->reads, &out->layers);
     if (st < 0) {
         host->free(host, r.frequency);
