@@ -54,6 +54,16 @@ static const char granite[] =
     "\"attention_multiplier\": 0.015625, \"logits_scaling\": 10, \"mamba_n_heads\": 4, "
     "\"rope_theta\": 10000000, \"rope_scaling\": null}\n";
 
+// A Gemma 3 that also reads images; checkpoints have its language model. The file is as sparse as
+// the published ones.
+static const char gemma3[] =
+    "{\"model_type\": \"gemma3\", \"architectures\": [\"Gemma3ForConditionalGeneration\"], "
+    "\"eos_token_id\": [259, 258], \"image_token_index\": 257, \"text_config\": {"
+    "\"model_type\": \"gemma3_text\", \"hidden_size\": 32, \"intermediate_size\": 48, "
+    "\"num_hidden_layers\": 2, \"vocab_size\": 260, \"head_dim\": 8, \"num_key_value_heads\": 2, "
+    "\"max_position_embeddings\": 64, \"sliding_window\": 9, \"rope_scaling\": {\"factor\": 8.0, "
+    "\"rope_type\": \"linear\"}}, \"vision_config\": {\"hidden_size\": 8}}\n";
+
 static void done(struct e2e *t, int status) {
     if (status) fail_msg("exit %d\n%s", status, t->out);
 }
@@ -61,14 +71,17 @@ static void done(struct e2e *t, int status) {
 static int models(void **state) {
     if (e2e_setup(state)) return 1;
     struct e2e *t = *state;
-    done(t, e2e_shell(
-                t, "for m in llama qwen2 qwen3 mistral smollm3 granite; do cp -r model $m; done"));
+    done(t,
+         e2e_shell(
+             t,
+             "for m in llama qwen2 qwen3 mistral smollm3 granite gemma3; do cp -r model $m; done"));
     e2e_write(t, "llama/config.json", llama);
     e2e_write(t, "qwen3/config.json", qwen3);
     e2e_write(t, "smollm3/config.json", smollm3);
     e2e_write(t, "mistral/config.json", mistral);
     e2e_write(t, "qwen2/config.json", qwen2);
     e2e_write(t, "granite/config.json", granite);
+    e2e_write(t, "gemma3/config.json", gemma3);
     e2e_write(
         t, "pairs.jsonl",
         "{\"prompt\": \"the film\", \"chosen\": \" was good.\", \"rejected\": \" was bad\"}\n"
@@ -126,6 +139,12 @@ static void windows_run(void **state) {
     runs_of(*state, "qwen2");
 }
 static void granite_runs(void **state) { runs_of(*state, "granite"); }
+static void gemma3_runs(void **state) {
+    runs_of(*state, "gemma3");
+    e2e_shell(*state, "cat policy/config.json");
+    e2e_says(*state, "\"gemma3_text\"");
+    e2e_says(*state, "\"Gemma3ForCausalLM\"");
+}
 
 // A classifier and a reward model are trained from a language model, and reward the next run.
 static void judges_of(struct e2e *t, const char *model) {
@@ -146,6 +165,11 @@ static void llama_judges(void **state) { judges_of(*state, "llama"); }
 static void qwen_judges(void **state) { judges_of(*state, "qwen3"); }
 static void smollm3_judges(void **state) { judges_of(*state, "smollm3"); }
 static void granite_judges(void **state) { judges_of(*state, "granite"); }
+static void gemma3_judges(void **state) {
+    judges_of(*state, "gemma3");
+    e2e_shell(*state, "cat c/checkpoints/latest/config.json");
+    e2e_says(*state, "\"Gemma3TextForSequenceClassification\"");
+}
 
 static void refused(void **state) {
     struct e2e *t = *state;
@@ -210,9 +234,9 @@ static void null_is_not_missing(void **state) {
 
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, models, e2e_teardown)
-    const struct CMUnitTest tests[] = {T(llama_runs),   T(qwen_runs),          T(smollm3_runs),
-                                       T(granite_runs), T(windows_run),        T(llama_judges),
-                                       T(qwen_judges),  T(smollm3_judges),     T(granite_judges),
-                                       T(refused),      T(null_is_not_missing)};
+    const struct CMUnitTest tests[] = {
+        T(llama_runs),    T(qwen_runs),   T(smollm3_runs),       T(granite_runs),   T(windows_run),
+        T(llama_judges),  T(qwen_judges), T(smollm3_judges),     T(granite_judges), T(gemma3_runs),
+        T(gemma3_judges), T(refused),     T(null_is_not_missing)};
     return cmocka_run_group_tests_name("e2e_decoders", tests, NULL, NULL);
 }

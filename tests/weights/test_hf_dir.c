@@ -54,6 +54,36 @@ static void config_errors(void **state) {
     assert_null(c);
 }
 
+// The directory of a Gemma 3 that also reads images: its language model. What text_config lacks are
+// defaults of transformers, and members beside text_config are the ones that count.
+static void config_of_a_language_model_inside(void **state) {
+    struct scratch *s = *state;
+    struct rlhf__error err = {0};
+    json_t *c = NULL;
+    scratch_text(s, "config.json",
+                 "{\"architectures\": [\"Gemma3ForConditionalGeneration\"], \"model_type\": "
+                 "\"gemma3\", \"dtype\": \"bfloat16\", \"eos_token_id\": [1, 106], "
+                 "\"tie_word_embeddings\": null, \"image_token_index\": 262144, "
+                 "\"text_config\": {\"hidden_size\": 2560, \"num_hidden_layers\": 34, "
+                 "\"intermediate_size\": 10240, \"eos_token_id\": 1, \"dtype\": null, "
+                 "\"tie_word_embeddings\": true, \"num_attention_heads\": 16}, "
+                 "\"vision_config\": {\"hidden_size\": 1152}}");
+    check_ok(rlhf__hf_config_read(s->dir, &c, &err), &err);
+    json_t *want =
+        parse("{\"architectures\": [\"Gemma3ForCausalLM\"], \"model_type\": \"gemma3_text\", "
+              "\"dtype\": \"bfloat16\", \"eos_token_id\": [1, 106], \"tie_word_embeddings\": true, "
+              "\"hidden_size\": 2560, \"num_hidden_layers\": 34, \"intermediate_size\": 10240, "
+              "\"num_attention_heads\": 16, \"num_key_value_heads\": 4, \"head_dim\": 256, "
+              "\"vocab_size\": 262208, \"max_position_embeddings\": 131072}");
+    assert_true(json_equal(c, want));
+    json_decref(want);
+    json_decref(c);
+    scratch_text(s, "config.json", "{\"model_type\": \"gemma3\", \"text_config\": null}");
+    check_error(rlhf__hf_config_read(s->dir, &c, &err), RLHF_E_INVALID, &err,
+                "text_config is null, expected an object");
+    assert_null(c);
+}
+
 // transformers reads what Python writes; the words in strings stay.
 static void numbers_of_python(void **state) {
     struct scratch *s = *state;
@@ -234,8 +264,15 @@ static void tokenizer_files(void **state) {
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, scratch_setup, scratch_teardown)
     const struct CMUnitTest tests[] = {
-        TEST(config_round_trip), TEST(config_errors),     TEST(model_types),  TEST(labels),
-        TEST(wrong_directories), TEST(numbers_of_python), TEST(label_errors), TEST(tokenizer_files),
+        TEST(config_round_trip),
+        TEST(config_errors),
+        TEST(model_types),
+        TEST(labels),
+        TEST(wrong_directories),
+        TEST(numbers_of_python),
+        TEST(label_errors),
+        TEST(tokenizer_files),
+        TEST(config_of_a_language_model_inside),
     };
     return cmocka_run_group_tests_name("model directory", tests, NULL, NULL);
 }

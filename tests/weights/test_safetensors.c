@@ -426,6 +426,45 @@ static void metadata(void **state) {
     rlhf__weights_close(r);
 }
 
+// The directory of a Gemma 3 that also reads images, with the names of transformers before and
+// after 4.52: only the language model's tensors, with the names that they have without the rest.
+static void language_model_inside(void **state) {
+    struct scratch *s = *state;
+    static const char *const names[][4] = {
+        {"language_model.model.norm.weight", "language_model.lm_head.weight",
+         "multi_modal_projector.mm_soft_emb_norm.weight", "vision_tower.a.bias"},
+        {"model.language_model.norm.weight", "lm_head.weight",
+         "model.multi_modal_projector.mm_soft_emb_norm.weight", "model.vision_tower.a.bias"}};
+    struct rlhf__error err = {0};
+    struct rlhf__weights *w;
+    float x;
+    for (int i = 0; i < 2; i++) {
+        char header[1024];
+        int n = snprintf(header, sizeof header, "{");
+        for (int k = 0; k < 4; k++)
+            n += snprintf(header + n, sizeof header - (size_t)n,
+                          "%s\"%s\": {\"dtype\": \"F32\", \"shape\": [1], \"data_offsets\": [%d, "
+                          "%d]}",
+                          k ? ", " : "", names[i][k], 4 * k, 4 * k + 4);
+        snprintf(header + n, sizeof header - (size_t)n, "}");
+        make_file(s, "model.safetensors", header, 16);
+        scratch_text(s, "config.json", "{\"model_type\": \"gemma3\"}");
+        check_ok(rlhf__weights_open(s->dir, &w, &err), &err);
+        assert_int_equal(rlhf__weights_count(w), 2);
+        assert_int_equal(rlhf__weights_left_out(w), 2);
+        check_ok(read_f32(rlhf__weights_find(w, "model.norm.weight"), &x, &err), &err);
+        const uint8_t bytes[] = {0, 1, 2, 3};
+        assert_memory_equal(&x, bytes, sizeof x);
+        assert_non_null(rlhf__weights_find(w, "lm_head.weight"));
+        rlhf__weights_close(w);
+        scratch_text(s, "config.json", "{\"model_type\": \"other\"}");
+        check_ok(rlhf__weights_open(s->dir, &w, &err), &err);
+        assert_int_equal(rlhf__weights_count(w), 4);
+        assert_int_equal(rlhf__weights_left_out(w), 0);
+        rlhf__weights_close(w);
+    }
+}
+
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, scratch_setup, scratch_teardown)
     const struct CMUnitTest tests[] = {
@@ -436,6 +475,7 @@ int main(void) {
         TEST(other_formats),
         TEST(cut_while_read),
         TEST(shards),
+        TEST(language_model_inside),
         TEST(lying_indexes),
         TEST(writer_refusals),
         TEST(metadata),

@@ -81,6 +81,11 @@ static rlhf_status choose(struct rlhf__export_tensors *x, const struct rlhf__exp
         if (!value && !buffer && !twin) x->tensor[x->n++] = t;
     }
     name_lone_head(x, s->config);
+    if (rlhf__weights_left_out(x->weights) > 0)
+        rlhf__logf(log, RLHF_LOG_INFO,
+                   "%zu tensors of the parts for images are left out: the export is the language "
+                   "model alone",
+                   rlhf__weights_left_out(x->weights));
     char path[RLHF__PATH_CAP];
     rlhf__path_put(path, "%s/state/value_head.safetensors", s->dir);
     if (values > 0 || rlhf__is_file(path))

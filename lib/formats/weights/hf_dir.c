@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "weights/run_checkpoint.h"
+#include "weights/text_part.h"
 #include "weights/wrong_dir.h"
 
 #include <dirent.h>
@@ -93,6 +94,7 @@ rlhf_status rlhf__hf_config_read(const char *dir, json_t **out, struct rlhf__err
         st = rlhf__fail(err, RLHF_E_INVALID, "%s: expected an object, found %s", path,
                         rlhf__json_kind(*out));
     if (st == RLHF_OK) st = no_run(*out, dir, err);
+    if (st == RLHF_OK) st = rlhf__text_part_config(out, dir, err);
     if (st != RLHF_OK) {
         json_decref(*out);
         *out = NULL;

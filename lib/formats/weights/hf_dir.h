@@ -21,7 +21,8 @@ struct rlhf__labels {
     int32_t n;
 };
 
-// Read DIR/config.json. The caller owns *out (json_decref). Errors: RLHF_E_INVALID (a missing
+// Read DIR/config.json. If the model also reads images, *out describes its language model
+// (text_part.h). The caller owns *out (json_decref). Errors: RLHF_E_INVALID (a missing
 // directory or file; invalid JSON, with its line; JSON that is not an object), RLHF_E_IO,
 // RLHF_E_NOMEM. [main]
 rlhf_status rlhf__hf_config_read(const char *dir, json_t **out, struct rlhf__error *err);

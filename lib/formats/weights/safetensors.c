@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "weights/safetensors_header.h"
+#include "weights/text_part.h"
 #include "weights/wrong_dir.h"
 
 #include <stdlib.h>
@@ -25,6 +26,8 @@ struct rlhf__weights {
     size_t n_shards;
     struct rlhf__tensor *tensor; // [n] sorted by name
     size_t n;
+    char *names;     // of the tensors of a language model inside of a larger model, or NULL
+    size_t left_out; // tensors of the other parts
 };
 
 // The arguments of copy_head, which copies the first bytes of a file that may change meanwhile.
@@ -186,6 +189,38 @@ static rlhf_status open_file(struct rlhf__weights *w, const char *path, struct r
     return sort(w, err);
 }
 
+// Keeps the tensors of the language model, with the names that they have without the other parts.
+static rlhf_status keep_text(struct rlhf__weights *w, struct rlhf__error *err) {
+    const char *front;
+    size_t skip, bytes = 1, kept = 0;
+    for (size_t i = 0; i < w->n; i++)
+        bytes += strlen(w->tensor[i].name) + 1;
+    char *at = w->names = malloc(bytes);
+    if (!at) return RLHF__NOMEM(err, "out of memory for the names of tensors");
+    for (size_t i = 0; i < w->n; i++) {
+        struct rlhf__tensor t = w->tensor[i];
+        if (!rlhf__text_part_name(t.name, &front, &skip)) continue;
+        const size_t n = strlen(front), rest = strlen(t.name + skip) + 1; // n <= skip
+        memcpy(at, front, n);
+        memcpy(at + n, t.name + skip, rest);
+        t.name = at;
+        at += n + rest;
+        w->tensor[kept++] = t;
+    }
+    w->left_out = w->n - kept;
+    w->n = kept;
+    return sort(w, err);
+}
+
+// If the directory's config.json is not readable, other functions report it.
+static rlhf_status find_text(struct rlhf__weights *w, const char *dir, struct rlhf__error *err) {
+    json_t *config = NULL;
+    const rlhf_status st = rlhf__json_load_any(dir, "config.json", &config, NULL);
+    const int inside = st == RLHF_OK && rlhf__text_part_is(config);
+    json_decref(config);
+    return inside ? keep_text(w, err) : RLHF_OK;
+}
+
 static rlhf_status open_dir(struct rlhf__weights *w, const char *dir, struct rlhf__error *err) {
     char *file = rlhf__path_join(dir, "model.safetensors");
     char *index = rlhf__path_join(dir, "model.safetensors.index.json");
@@ -198,6 +233,7 @@ static rlhf_status open_dir(struct rlhf__weights *w, const char *dir, struct rlh
         st = open_index(w, index, err);
     else
         st = rlhf__wrong_weights(dir, err);
+    if (st == RLHF_OK) st = find_text(w, dir, err);
     free(file);
     free(index);
     return st;
@@ -234,10 +270,13 @@ void rlhf__weights_close(struct rlhf__weights *w) {
     }
     free(w->shard);
     free(w->tensor);
+    free(w->names);
     free(w);
 }
 
 size_t rlhf__weights_count(const struct rlhf__weights *w) { return w->n; }
+
+size_t rlhf__weights_left_out(const struct rlhf__weights *w) { return w->left_out; }
 
 const struct rlhf__tensor *rlhf__weights_at(const struct rlhf__weights *w, size_t i) {
     return &w->tensor[i];

@@ -14,10 +14,12 @@
 struct rlhf__weights; // opaque: the tensors of one file, or of all shards of a checkpoint
 
 // Open and validate a .safetensors file, a model.safetensors.index.json with its shards, or a
-// directory that contains model.safetensors or that index. The files are mapped, not read. The
-// caller owns *out; free it with rlhf__weights_close. Errors: RLHF_E_INVALID (a missing or
-// inconsistent file; the message has the number in the file and the correct one), RLHF_E_IO,
-// RLHF_E_NOMEM, RLHF_E_UNSUPPORTED (unknown dtype, more than 8 dimensions). [main]
+// directory that contains model.safetensors or that index. The files are mapped, not read. If the
+// directory's model also reads images (text_part.h), the tensors are those of its language model,
+// with the names that they have without the other parts. The caller owns *out; free it with
+// rlhf__weights_close. Errors: RLHF_E_INVALID (a missing or inconsistent file; the message has the
+// number in the file and the correct one), RLHF_E_IO, RLHF_E_NOMEM, RLHF_E_UNSUPPORTED (unknown
+// dtype, more than 8 dimensions). [main]
 rlhf_status rlhf__weights_open(const char *path, struct rlhf__weights **out,
                                struct rlhf__error *err);
 
@@ -29,6 +31,10 @@ void rlhf__weights_close(struct rlhf__weights *weights);
 
 // Number of tensors. [any]
 size_t rlhf__weights_count(const struct rlhf__weights *weights);
+
+// Number of tensors that were left out because they belong to other parts than the language model.
+// [any]
+size_t rlhf__weights_left_out(const struct rlhf__weights *weights);
 
 // Tensor i < count, ordered by name; borrowed. [any]
 const struct rlhf__tensor *rlhf__weights_at(const struct rlhf__weights *weights, size_t i);
