@@ -15,6 +15,7 @@ struct reader {
     const rlhf_episode_out *out;
     uint8_t *had; // [n] 1: answered
     uint32_t n_had, n_asked;
+    int complete;          // 1: no further line is expected
     uint32_t n_failed;     // episodes that the program gave up
     uint64_t failed;       // the first of them
     char failed_as[SHOWN]; // the reason for this failure
@@ -53,13 +54,18 @@ static enum rlhf__taken put(struct reader *r, const struct rlhf__line_reply *rep
     return r->n_had == r->n_asked ? RLHF__TAKEN_ALL : RLHF__TAKEN_MORE;
 }
 
+static enum rlhf__taken refuse_more(struct reader *r) {
+    return refuse(r, r->in ? "all episodes were answered already"
+                           : "after its first line, the program must wait for a request");
+}
+
 static enum rlhf__taken take_line(struct reader *r, const char *line, size_t n) {
     struct rlhf__line_reply reply = {0};
     r->why[0] = 0;
+    if (r->complete) return refuse_more(r);
     if (!r->in)
         return rlhf__hello_read(line, n, &r->lines->hello, r->why) ? RLHF__TAKEN_ALL
                                                                    : RLHF__TAKEN_NONE;
-    if (r->n_had == r->n_asked) return refuse(r, "all episodes were answered already");
     if (!rlhf__line_reply_read(line, n, r->what, &reply, r->why)) return RLHF__TAKEN_NONE;
     const enum rlhf__taken taken = put(r, &reply);
     rlhf__line_reply_finish(&reply);
@@ -77,25 +83,28 @@ static enum rlhf__taken quote(struct reader *r, const char *line, size_t n) {
 
 static enum rlhf__taken take(void *ctx, const char *bytes, size_t n) {
     struct reader *r = ctx;
-    enum rlhf__taken taken = RLHF__TAKEN_MORE;
     for (const char *end; (end = memchr(bytes, '\n', n));) {
         const size_t len = (size_t)(end - bytes);
         rlhf__bytes_add(&r->rest, bytes, len);
         if (r->rest.full) return RLHF__TAKEN_NONE;
-        taken = take_line(r, r->rest.data ? r->rest.data : "", r->rest.len);
-        if (taken == RLHF__TAKEN_NONE)
-            return r->said < 0 ? taken : quote(r, r->rest.data ? r->rest.data : "", r->rest.len);
+        const char *line = r->rest.data ? r->rest.data : "";
+        const enum rlhf__taken taken = take_line(r, line, r->rest.len);
+        if (taken == RLHF__TAKEN_NONE) return r->said < 0 ? taken : quote(r, line, r->rest.len);
+        r->complete = taken == RLHF__TAKEN_ALL;
         r->rest.len = 0;
         bytes += len + 1;
         n -= len + 1;
     }
-    if (!n) return taken;
+    if (!n) return r->complete ? RLHF__TAKEN_ALL : RLHF__TAKEN_MORE;
     rlhf__bytes_add(&r->rest, bytes, n);
-    if (r->rest.len > LONGEST_LINE) {
+    if (r->rest.full) return RLHF__TAKEN_NONE;
+    if (!r->complete && r->rest.len <= LONGEST_LINE) return RLHF__TAKEN_MORE;
+    // Bytes after the answer are refused at once. They may be a line whose end never comes.
+    if (r->complete)
+        refuse_more(r);
+    else
         refuse(r, "the line is longer than 4 MiB");
-        return quote(r, r->rest.data, SHOWN);
-    }
-    return r->rest.full ? RLHF__TAKEN_NONE : RLHF__TAKEN_MORE;
+    return quote(r, r->rest.data, r->rest.len < SHOWN ? r->rest.len : SHOWN);
 }
 
 // ---- failures ----

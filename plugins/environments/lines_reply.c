@@ -72,6 +72,26 @@ static int check_member(const char *key, const json_t *v, enum rlhf__asked what,
     return 0;
 }
 
+// The host would end the run for these, because a plugin must not do them.
+static int check_end(const json_t *line, enum rlhf__asked what, char *why) {
+    const char *end = json_is_true(json_object_get(line, "done"))        ? "done"
+                      : json_is_true(json_object_get(line, "truncated")) ? "truncated"
+                                                                         : NULL;
+    if (what == RLHF__ASKED_FINISH || json_object_get(line, "failed")) return 1;
+    if (what == RLHF__ASKED_RESET && end) {
+        snprintf(why, RLHF__REPLY_WHY,
+                 "\"%s\" is true in an answer to reset, but an episode "
+                 "cannot end before its first turn",
+                 end);
+        return 0;
+    }
+    if (end || verdict_of(json_object_get(line, "verdict")) == RLHF_VERDICT_NONE) return 1;
+    snprintf(why, RLHF__REPLY_WHY,
+             "\"verdict\" is only allowed with \"done\": true or \"truncated\": true, or in an "
+             "answer to finish");
+    return 0;
+}
+
 // If an integer is beyond 64 bits, all integers of the line become the nearest doubles. Rewards and
 // metrics are doubles anyway.
 static json_t *decode(const char *line, size_t n, json_error_t *error) {
@@ -104,6 +124,7 @@ int rlhf__line_reply_read(const char *line, size_t n, enum rlhf__asked what,
     else if (episode < 0)
         good = refuse(why, "episode", "the number of an episode");
     json_object_foreach(v, key, member) good = good && check_member(key, member, what, why);
+    good = good && check_end(v, what, why);
     if (!good) {
         json_decref(v);
         return 0;

@@ -200,6 +200,74 @@ static void large_numbers(void **state) {
     }
 }
 
+// The options of a program whose first line is `first`. It answers a reset with `reset`, and a turn
+// with `step`; all three are formats of printf.
+static const char *script(const char *first, const char *reset, const char *step) {
+    static char text[900];
+    snprintf(text, sizeof text,
+             "command=sh -c 'printf '\\''%s'\\'' && read -r a && printf '\\''%s'\\'' && read -r a "
+             "&& printf '\\''%s'\\'' && cat'",
+             first, reset, step);
+    return text;
+}
+
+// An end or a verdict that an episode cannot have is refused where the line is read. The message
+// names the program, the member and what is allowed.
+static void ends_and_verdicts(void **state) {
+    (void)state;
+    static const char said[] = "{\"episode\":0,\"say\":\"x\"}\\n";
+    static const struct {
+        const char *reset, *step, *why; // why: NULL if the answer is allowed
+    } all[] = {
+        {said, "{\"episode\":0,\"say\":\"y\",\"verdict\":\"right\"}\\n",
+         "\"verdict\" is only allowed with \"done\": true or \"truncated\": true, or in an answer "
+         "to finish"},
+        {said, "{\"episode\":0,\"say\":\"y\",\"verdict\":false,\"done\":false}\\n",
+         "\"verdict\" is only allowed with"},
+        {"{\"episode\":0,\"verdict\":\"wrong\"}\\n", "", "\"verdict\" is only allowed with"},
+        {"{\"episode\":0,\"done\":true}\\n", "",
+         "\"done\" is true in an answer to reset, but an episode cannot end before its first turn"},
+        {"{\"episode\":0,\"truncated\":true}\\n", "",
+         "\"truncated\" is true in an answer to reset"},
+        {said, "{\"episode\":0,\"verdict\":\"wrong\",\"truncated\":true}\\n", NULL},
+        {said, "{\"episode\":0,\"say\":\"y\",\"verdict\":null}\\n", NULL},
+        {said, "{\"episode\":0,\"failed\":\"no\",\"verdict\":\"right\"}\\n", NULL}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        open_it(script("{}\\n", all[i].reset, all[i].step));
+        rlhf_status st = play_reset(&p, 1, both, NULL);
+        if (*all[i].step) {
+            assert_int_equal(st, RLHF_OK);
+            st = play_step(&p, 1, both, NULL, NULL);
+        }
+        assert_int_equal(st, all[i].why ? RLHF_E_IO : RLHF_OK);
+        if (all[i].why && (strncmp(p.host.fail_text, "sh answered to ", 15) != 0 ||
+                           !strstr(p.host.fail_text, all[i].why)))
+            fail_msg("case %zu: \"%s\"", i, p.host.fail_text);
+        play_close(&p);
+    }
+}
+
+// Bytes after the last line of an answer may be a line whose end never comes. The call does not
+// wait for it.
+static void bytes_after_the_answer(void **state) {
+    (void)state;
+    static const char said[] = "{\"episode\":0,\"say\":\"x\"}\\n";
+    char more[64];
+    snprintf(more, sizeof more, "%smore", said);
+    open_it(script("{}\\n", said, more));
+    p.host.limits.timeout_s = 20;
+    rlhf_test_offer(&p.host, RLHF_SVC_LIMITS, &p.host.limits);
+    assert_int_equal(play_reset(&p, 1, both, NULL), RLHF_OK);
+    assert_int_equal(play_step(&p, 1, both, NULL, NULL), RLHF_OK);
+    assert_string_equal(p.said[0], "user: x|"); // the answer itself is whole
+    assert_non_null(strstr(p.host.fail_text, "\"more\": all episodes were answered already"));
+    play_close(&p);
+    assert_int_equal(play_open(&p, "env_exec.so", script("{}\\nmore", "", "")), RLHF_E_INVALID);
+    assert_non_null(strstr(p.host.fail_text, "\"more\": after its first line, the program must "
+                                             "wait for a request"));
+    play_close(&p);
+}
+
 static void first_lines(void **state) {
     (void)state;
     static const struct {
@@ -236,8 +304,9 @@ static void promises(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(episodes),      cmocka_unit_test(kinds_of_rewards),
-        cmocka_unit_test(large_numbers), cmocka_unit_test(first_lines),
-        cmocka_unit_test(promises),      cmocka_unit_test(faults)};
+        cmocka_unit_test(episodes),          cmocka_unit_test(kinds_of_rewards),
+        cmocka_unit_test(large_numbers),     cmocka_unit_test(first_lines),
+        cmocka_unit_test(promises),          cmocka_unit_test(faults),
+        cmocka_unit_test(ends_and_verdicts), cmocka_unit_test(bytes_after_the_answer)};
     return cmocka_run_group_tests_name("env_exec", tests, NULL, NULL);
 }
