@@ -46,8 +46,8 @@ void rlhf__struct_pass(enum rlhf__struct which, void *p, uint32_t minor) {
 }
 SOURCE
 # Plugins that this target does not build are this version's.
-[ -e "$dir/build/build.ninja" ] ||
-    "$CMAKE" -G Ninja -S "$dir/tree" -B "$dir/build" -DCMAKE_BUILD_TYPE=Debug "-DCMAKE_C_FLAGS_DEBUG=-O0 -w" -DRLHF_TESTS=OFF \
+grep -qs '^RLHF_HOST_ALONE' "$dir/build/CMakeCache.txt" ||
+    "$CMAKE" -DRLHF_HOST_ALONE=ON -G Ninja -S "$dir/tree" -B "$dir/build" -DCMAKE_BUILD_TYPE=Debug "-DCMAKE_C_FLAGS_DEBUG=-O0 -w" -DRLHF_TESTS=OFF \
         -DRLHF_BENCH=OFF -DRLHF_WERROR=OFF -DRLHF_CUDA=OFF -DCMAKE_C_COMPILER="$CC" \
         ${RLHF_LAUNCHER:+"-DCMAKE_C_COMPILER_LAUNCHER=$RLHF_LAUNCHER"} >"$dir/log" 2>&1 || { cat "$dir/log" >&2; exit 1; }
 "$CMAKE" --build "$dir/build" --target rlhf-host >"$dir/log" 2>&1 || { tail -40 "$dir/log" >&2; exit 1; }
