@@ -1,6 +1,6 @@
 // plugin.c: loads a plugin file and sets its options. See rlhf/test.h.
 #include <rlhf/environment.h>
-#include <rlhf/option_check.h>
+#include <rlhf/options_check.h>
 #include <rlhf/plugin_check.h>
 #include <rlhf/test.h>
 
@@ -11,6 +11,7 @@
 // Returns NULL if the ops table of the plugin's kind is valid, otherwise what is wrong with it.
 static const char *ops_fault(const rlhf_plugin *p) {
     static const char unsound[] = "has an ops table that is too short or newer than the SDK";
+    static const char other[] = "has an ops table of another version of the compute contract";
     rlhf_algo_ops a;
     rlhf_reward_ops r;
     rlhf_model_ops m;
@@ -19,26 +20,30 @@ static const char *ops_fault(const rlhf_plugin *p) {
     rlhf_environment_ops e;
     const uint32_t head = 2 * (uint32_t)sizeof(uint32_t);
 #define READ(own) (rlhf_copy_in(&(own), (uint32_t)sizeof(own), p->ops, head) < 0)
+#define IS_OTHER(own)                                                                              \
+    ((own).compute_major != RLHF_COMPUTE_MAJOR || (own).compute_minor != RLHF_COMPUTE_MINOR)
     switch (p->kind) {
     case RLHF_KIND_ALGO:
         return READ(a) ? unsound : rlhf_algo_ops_fault(&a);
     case RLHF_KIND_REWARD:
         return READ(r) ? unsound : rlhf_reward_ops_fault(&r);
     case RLHF_KIND_MODEL:
-        return READ(m) ? unsound : rlhf_model_ops_fault(&m);
+        if (READ(m)) return unsound;
+        return IS_OTHER(m) ? other : rlhf_model_ops_fault(&m);
     case RLHF_KIND_KERNELS:
-        return READ(k) ? unsound : rlhf_kernels_ops_fault(&k);
+        if (READ(k)) return unsound;
+        return IS_OTHER(k) ? other : rlhf_kernels_ops_fault(&k);
     case RLHF_KIND_ENVIRONMENT:
         return READ(e) ? unsound : rlhf_environment_ops_fault(&e);
     default:
         return READ(s) ? unsound : rlhf_sink_ops_fault(&s);
     }
 #undef READ
+#undef IS_OTHER
 }
 
 int rlhf_test_refused(const rlhf_plugin *p, char *out, size_t cap) {
     rlhf_plugin d;
-    rlhf_opt o;
     out[0] = 0;
     if (!p || rlhf_copy_in(&d, (uint32_t)sizeof d, p, RLHF_SIZE_TO(rlhf_plugin, extension)) < 0)
         return snprintf(out, cap, "its descriptor is missing, too short or newer than the SDK");
@@ -56,18 +61,26 @@ int rlhf_test_refused(const rlhf_plugin *p, char *out, size_t cap) {
     if (oldest > RLHF_ABI_MINOR)
         return snprintf(out, cap, "it needs a newer host, %d.%u", RLHF_ABI_MAJOR, (unsigned)oldest);
     if (d.flags) return snprintf(out, cap, "its descriptor sets flags, but none are defined");
-    if (d.n_opts > 0 && d.opt_stride < sizeof o)
-        return snprintf(out, cap, "its option table has a stride of %u bytes, not %u",
-                        (unsigned)d.opt_stride, (unsigned)sizeof o);
-    for (uint32_t i = 0; rlhf_opt_at(d.opts, d.n_opts, d.opt_stride, i, &o); i++) {
-        const char *why = o.key && *o.key ? rlhf_opt_fault(&o, d.config_size) : "has no key";
-        if (why) return snprintf(out, cap, "its option \"%s\" %s", o.key ? o.key : "", why);
-    }
+    const int bad = rlhf_plugin_opts_refused(&d, out, cap);
+    if (bad) return bad;
     const char *fault = rlhf_plugin_fault(&d);
     if (fault) return snprintf(out, cap, "it %s", fault);
     if (!d.ops) return snprintf(out, cap, "it has no ops table");
     fault = ops_fault(&d);
-    return fault ? snprintf(out, cap, "it %s", fault) : 0;
+    if (fault) return snprintf(out, cap, "it %s", fault);
+    if (rlhf_ops_unknown_flags(&d))
+        return snprintf(out, cap, "its ops table sets flags 0x%x, which the SDK does not define",
+                        (unsigned)rlhf_ops_unknown_flags(&d));
+    return 0;
+}
+
+// Returns the index of another plugin of the bundle with the id of plugin i, or -1.
+static int64_t twin_of(const rlhf_bundle *bundle, uint32_t i) {
+    for (uint32_t k = 0; k < bundle->n_plugins; k++) {
+        const rlhf_plugin *p = bundle->plugins[k];
+        if (k != i && p && p->id && strcmp(p->id, bundle->plugins[i]->id) == 0) return k;
+    }
+    return -1;
 }
 
 const rlhf_plugin *rlhf_test_open(const char *path, uint32_t i) {
@@ -98,6 +111,11 @@ const rlhf_plugin *rlhf_test_open(const char *path, uint32_t i) {
     char why[256];
     if (rlhf_test_refused(bundle->plugins[i], why, sizeof why)) {
         fprintf(stderr, "%s: %s\n", path, why);
+        return NULL;
+    }
+    if (twin_of(bundle, i) >= 0) {
+        fprintf(stderr, "%s: plugins %u and %u have the same id, \"%s\"\n", path, (unsigned)i,
+                (unsigned)twin_of(bundle, i), bundle->plugins[i]->id);
         return NULL;
     }
     return bundle->plugins[i];

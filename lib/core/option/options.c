@@ -2,69 +2,20 @@
 // JSON; see options.h. option_value.c reads the values.
 #include "option/option_list.h"
 
-#include <rlhf/option_check.h>
+#include <rlhf/options_check.h>
 
 #include <stdlib.h>
 #include <string.h>
 
 // ---- the rows of a table ----
 
-#define MAX_OPTIONS 4096u
-// The size of a row in the contract's first version, and that of the largest row that is accepted.
-#define FIRST_ROW   RLHF_SIZE_TO(rlhf_opt, n_table)
-#define LONGEST_ROW 4096u
-
-// Returns 1 if row `i` has a nonzero byte in a field that is newer than this host.
-static int is_newer(const struct rlhf__opt_table *t, uint64_t i) {
-    const char *row = (const char *)t->opts + t->stride * i;
-    for (uint32_t at = sizeof(rlhf_opt); at < t->stride; at++)
-        if (row[at]) return 1;
-    return 0;
-}
-
-// Add the number of options in row `i` to t->n. Returns NULL, or a text about the error in the row.
-static const char *count(struct rlhf__opt_table *t, uint32_t i) {
-    rlhf_opt o, inner;
-    rlhf_opt_row(t->opts, t->stride, i, &o);
-    if (is_newer(t, i)) return "uses a field newer than this host";
-    if (o.type != RLHF_T_TABLE) {
-        t->n++;
-        return NULL;
-    }
-    if (!o.table || o.n_table == 0) return "includes no table";
-    if (o.n_table > MAX_OPTIONS) return "includes too many options";
-    const struct rlhf__opt_table included = {o.table, 0, t->stride};
-    for (uint64_t k = 0; k < o.n_table; k++) {
-        rlhf_opt_row(o.table, t->stride, k, &inner);
-        if (is_newer(&included, k)) return "includes a field newer than this host";
-        if (inner.type == RLHF_T_TABLE) return "includes a table that includes another";
-    }
-    t->n += (uint32_t)o.n_table;
-    return NULL;
-}
-
 rlhf_status rlhf__opt_table_init(struct rlhf__opt_table *t, const rlhf_opt *opts, uint32_t rows,
                                  uint32_t stride, struct rlhf__error *err) {
+    char why[512];
     *t = (struct rlhf__opt_table){opts, 0, stride};
-    if (rows == 0) return RLHF_OK;
-    if (rows > MAX_OPTIONS)
-        return rlhf__fail(err, RLHF_E_UNSUPPORTED, "it lists %u options, at most %u are possible",
-                          rows, MAX_OPTIONS);
-    if (!opts) return rlhf__fail(err, RLHF_E_UNSUPPORTED, "its option table is NULL");
-    if (t->stride < FIRST_ROW || t->stride > LONGEST_ROW || t->stride % _Alignof(rlhf_opt) != 0)
-        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                          "its option table has a stride of %u bytes; %u to %u in steps of %zu are "
-                          "possible",
-                          stride, FIRST_ROW, LONGEST_ROW, _Alignof(rlhf_opt));
-    for (uint32_t i = 0; i < rows; i++) {
-        const char *why = count(t, i);
-        if (why)
-            return rlhf__fail(err, RLHF_E_UNSUPPORTED, "row %u of its option table %s", i, why);
-    }
-    if (t->n > MAX_OPTIONS)
-        return rlhf__fail(err, RLHF_E_UNSUPPORTED, "it lists %u options, at most %u are possible",
-                          t->n, MAX_OPTIONS);
-    return RLHF_OK;
+    return rlhf_opt_table_refused(opts, rows, stride, &t->n, why, sizeof why)
+               ? rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s", why)
+               : RLHF_OK;
 }
 
 void rlhf__opt_at(const struct rlhf__opt_table *t, uint32_t i, rlhf_opt *out) {
@@ -83,17 +34,10 @@ int32_t rlhf__opt_find(const struct rlhf__opt_table *t, const char *key) {
 
 rlhf_status rlhf__opts_check(const struct rlhf__opt_table *t, uint32_t config_size,
                              struct rlhf__error *err) {
-    for (uint32_t i = 0; i < t->n; i++) {
-        rlhf_opt o;
-        rlhf__opt_at(t, i, &o);
-        if (!o.key || !*o.key)
-            return rlhf__fail(err, RLHF_E_UNSUPPORTED, "its option %u has no key", i);
-        const char *why = rlhf_opt_fault(&o, config_size);
-        if (why) return rlhf__fail(err, RLHF_E_UNSUPPORTED, "its option \"%s\" %s", o.key, why);
-        if (rlhf__opt_find(t, o.key) != (int32_t)i)
-            return rlhf__fail(err, RLHF_E_UNSUPPORTED, "its option \"%s\" is defined twice", o.key);
-    }
-    return RLHF_OK;
+    char why[512];
+    return rlhf_opts_refused(t->opts, t->n, t->stride, config_size, why, sizeof why)
+               ? rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s", why)
+               : RLHF_OK;
 }
 
 // ---- a whole struct ----
@@ -316,17 +260,11 @@ json_t *rlhf__opts_schema(const struct rlhf__opt_table *t) {
 // ---- members that belong to the host ----
 
 const char *const *rlhf__host_keys(int entry) {
-    static const char *const algo[] = {"plugin", NULL};
-    static const char *const judge[] = {"plugin", "isolate", "network", NULL}; // and a sink
-    static const char *const reward[] = {"plugin", "name", "weight", "isolate", "network", NULL};
-    static const char *const environment[] = {"plugin", "weight", "isolate", "network", NULL};
-    return entry == RLHF__ENTRY_REWARD        ? reward
-           : entry == RLHF__ENTRY_JUDGE       ? judge
-           : entry == RLHF__ENTRY_SINK        ? judge
-           : entry == RLHF__ENTRY_ENVIRONMENT ? environment
-                                              : algo;
+    return rlhf_host_keys(entry == RLHF__ENTRY_REWARD        ? RLHF_KIND_REWARD
+                          : entry == RLHF__ENTRY_JUDGE       ? RLHF_KIND_SINK
+                          : entry == RLHF__ENTRY_SINK        ? RLHF_KIND_SINK
+                          : entry == RLHF__ENTRY_ENVIRONMENT ? RLHF_KIND_ENVIRONMENT
+                                                             : RLHF_KIND_ALGO);
 }
 
-int rlhf__is_hosts(const char *name) {
-    return strncmp(name, "host", 4) == 0 && (name[4] == '_' || name[4] == '/');
-}
+int rlhf__is_hosts(const char *name) { return rlhf_is_name_of_host(name); }

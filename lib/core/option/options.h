@@ -27,12 +27,11 @@
 // A table of options. `n` is the number of options, including those of included tables.
 struct rlhf__opt_table {
     const rlhf_opt *opts;
-    uint32_t n, stride; // stride 0 = sizeof(rlhf_opt)
+    uint32_t n, stride; // stride: bytes from row to row
 };
 
 // Make a table from a plugin's option table. `opts` is borrowed, and `rows` is the number of its
-// rows. Returns RLHF_E_UNSUPPORTED if the table cannot be read: for example, if the stride is
-// shorter than in the first SDK, `opts` is NULL, or a row uses a field of a later SDK. [any]
+// rows. Returns RLHF_E_UNSUPPORTED if the table cannot be read (rlhf_opt_table_refused). [any]
 rlhf_status rlhf__opt_table_init(struct rlhf__opt_table *t, const rlhf_opt *opts, uint32_t rows,
                                  uint32_t stride, struct rlhf__error *err);
 
@@ -43,9 +42,9 @@ void rlhf__opt_at(const struct rlhf__opt_table *t, uint32_t i, rlhf_opt *out);
 // Returns the index of the option called `key`, or -1. [any]
 int32_t rlhf__opt_find(const struct rlhf__opt_table *t, const char *key);
 
-// Return RLHF_E_UNSUPPORTED if the table is unsafe: it has an offset that is misaligned or outside
-// of config_size, an unknown type, a missing or duplicate key, an enum without choices, or a
-// default outside of its range. [any]
+// Return RLHF_E_UNSUPPORTED if the table is unsafe (rlhf_opts_refused): it has an offset that is
+// misaligned or outside of config_size, an unknown type, a missing or duplicate key, an enum
+// without choices, or a default outside of its range. [any]
 rlhf_status rlhf__opts_check(const struct rlhf__opt_table *t, uint32_t config_size,
                              struct rlhf__error *err);
 
@@ -131,10 +130,7 @@ enum rlhf__entry {
 };
 
 // Returns the members of a plugin entry (enum rlhf__entry) that the host itself reads,
-// NULL-terminated. Every entry has "plugin". Rewards, judges, sinks and environments also have
-// "isolate" and "network". Rewards have "name", and rewards and environments have "weight". Plugins
-// must not have options with these names. The lists do not become longer in version 1 of the
-// contract: further members begin with "host_" (docs/contract.md). [any]
+// NULL-terminated (rlhf_host_keys). A judge has those of a sink. [any]
 const char *const *rlhf__host_keys(int entry);
 
 // Returns 1 if the name begins with "host_" or "host/". Such names are for later hosts, so a plugin

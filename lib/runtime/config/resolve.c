@@ -11,6 +11,8 @@
 #include "plugin/load.h"
 #include "plugin/search.h"
 
+#include <rlhf/options_check.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,7 +95,7 @@ static rlhf_status set_options(const struct rlhf__plugin *plugin,
         const char *raw = json_string_value(json_object_get(place, "raw"));
         struct rlhf__origin from = {source ? source : plugin->file, section, NULL, 0, 0};
         if (rlhf__opt_find(&plugin->table, key) < 0) {
-            const char *const *own = rlhf__plugin_host_keys(plugin);
+            const char *const *own = rlhf_host_keys(plugin->desc.kind);
             rlhf_status st = rlhf__opts_unknown(&plugin->table, key, own, &from, err);
             size_t n = strlen(err->text);
             snprintf(err->text + n, sizeof err->text - n, "; see rlhf-host plugin info %s",

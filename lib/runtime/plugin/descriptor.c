@@ -3,8 +3,8 @@
 
 #include "base/file.h"
 #include "base/printable.h"
-#include "plugin/option_rules.h"
 
+#include <rlhf/options_check.h>
 #include <rlhf/plugin_check.h>
 
 #include <stdlib.h>
@@ -105,26 +105,9 @@ static rlhf_status copy_ops(struct rlhf__plugin *out, const char **fault, struct
     return RLHF_OK;
 }
 
-static uint32_t ops_flags(const struct rlhf__plugin *p) {
-    switch (p->desc.kind) {
-    case RLHF_KIND_ALGO:
-        return p->ops.algo.flags;
-    case RLHF_KIND_REWARD:
-        return p->ops.reward.flags & ~(uint32_t)RLHF_REWARD_KNOWN;
-    case RLHF_KIND_KERNELS:
-        return p->ops.kernels.flags;
-    case RLHF_KIND_SINK:
-        return p->ops.sink.flags;
-    case RLHF_KIND_ENVIRONMENT:
-        return p->ops.environment.flags & ~(uint32_t)RLHF_ENVIRONMENT_KNOWN;
-    default:
-        return p->ops.model.flags;
-    }
-}
-
 // Reject unknown flags, because they may change the meaning of the plugin.
 static rlhf_status check_flags(const struct rlhf__plugin *p, struct rlhf__error *err) {
-    uint32_t set = ops_flags(p);
+    uint32_t set = rlhf_ops_unknown_flags(&p->desc);
     int ops = set != 0;
     if (!ops) set = p->desc.flags;
     if (!set) return RLHF_OK;
@@ -133,22 +116,12 @@ static rlhf_status check_flags(const struct rlhf__plugin *p, struct rlhf__error 
                       p->desc.id, __builtin_ctz(set), ops ? "ops" : "descriptor");
 }
 
-const char *const *rlhf__plugin_host_keys(const struct rlhf__plugin *p) {
-    const uint32_t kind = p->desc.kind;
-    return rlhf__host_keys(kind == RLHF_KIND_REWARD        ? RLHF__ENTRY_REWARD
-                           : kind == RLHF_KIND_ENVIRONMENT ? RLHF__ENTRY_ENVIRONMENT
-                           : kind == RLHF_KIND_SINK        ? RLHF__ENTRY_SINK
-                                                           : RLHF__ENTRY_ALGO);
-}
-
-// Options of a model may have any name, because they are the keys of its config.json. Keys of the
-// host are not mixed with options of kernels.
 static rlhf_status check_options(struct rlhf__plugin *p, struct rlhf__error *err) {
-    static const char *const none[] = {NULL};
-    const char *const *keys = p->desc.kind == RLHF_KIND_MODEL     ? NULL
-                              : p->desc.kind == RLHF_KIND_KERNELS ? none
-                                                                  : rlhf__plugin_host_keys(p);
-    return rlhf__option_rules_read(&p->desc, keys, &p->table, err);
+    const rlhf_plugin *d = &p->desc;
+    char why[512], shown[1024];
+    if (rlhf_plugin_opts_refused(d, why, sizeof why))
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s", rlhf__printable(why, shown, sizeof shown));
+    return rlhf__opt_table_init(&p->table, d->opts, d->n_opts, d->opt_stride, err);
 }
 
 // Check and copy one descriptor. The caller adds the file's path to the message.

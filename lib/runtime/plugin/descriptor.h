@@ -62,9 +62,6 @@ rlhf_status rlhf__plugin_init(struct rlhf__plugin *out, const char *path, const 
                               const rlhf_plugin *src, struct rlhf__error *err);
 void rlhf__plugin_finish(struct rlhf__plugin *p); // accepts a zeroed struct [main]
 
-// Returns the members of the plugin's entry that the host itself reads (rlhf__host_keys). [any]
-const char *const *rlhf__plugin_host_keys(const struct rlhf__plugin *p);
-
 // Like rlhf_copy_in, but also sets an error message on failure. In the message, `what` is the name
 // of the struct. Errors: RLHF_E_UNSUPPORTED. [any]
 rlhf_status rlhf__copy_in(void *dst, uint32_t cap, const void *src, uint32_t min, const char *what,

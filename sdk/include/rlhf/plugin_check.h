@@ -16,6 +16,15 @@
 #define RLHF_REWARD_KNOWN      (2 * RLHF_REWARD_FUNCTION - 1)
 #define RLHF_ENVIRONMENT_KNOWN (2 * RLHF_ENVIRONMENT_FUNCTION - 1)
 
+// Returns the flags that the ops table of a descriptor sets and its header does not define. [any]
+static inline uint32_t rlhf_ops_unknown_flags(const rlhf_plugin *d) {
+    uint32_t head[2]; // size and flags, the first members of each ops table
+    memcpy(head, d->ops, sizeof head);
+    return head[1] & ~(d->kind == RLHF_KIND_REWARD        ? (uint32_t)RLHF_REWARD_KNOWN
+                       : d->kind == RLHF_KIND_ENVIRONMENT ? (uint32_t)RLHF_ENVIRONMENT_KNOWN
+                                                          : 0);
+}
+
 // Returns the oldest minor version of a host that a plugin runs on, if the plugin was built with
 // this minor version. [any]
 static inline uint32_t rlhf_plugin_oldest_host(const rlhf_plugin *d, uint32_t built_with) {

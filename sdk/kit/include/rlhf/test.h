@@ -125,8 +125,8 @@ int rlhf_test_end(struct rlhf_test_host *t);
 
 // ---- plugins and their options ----
 
-// Checks a plugin, including its options (rlhf/option_check.h), as rlhf-host does. If the host
-// would reject the plugin, writes the reason to out[cap] and returns the length of that text.
+// Checks a plugin, including its options (rlhf/options_check.h), as rlhf-host does. If the
+// host would reject the plugin, writes the reason to out[cap] and returns the length of that text.
 // Otherwise writes "" and returns 0. `rlhf-host plugin check` tests a file more thoroughly. [any]
 int rlhf_test_refused(const rlhf_plugin *p, char *out, size_t cap);
 
