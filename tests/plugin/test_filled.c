@@ -92,6 +92,9 @@ static void pointers_stay(void **state) {
     lent[1].is = NULL;
     assert_int_equal(rlhf__lent_kept("rlhf_x", lent, 3, &err), RLHF_E_UNSUPPORTED);
     assert_non_null(strstr(err.text, "the pointer `three` of"));
+    lent[2].is = b;
+    lent[0].is = NULL;
+    assert_int_equal(rlhf__lent_kept("rlhf_x", lent, 3, &err), RLHF_E_UNSUPPORTED);
 }
 
 static void room_is_guarded(void **state) {

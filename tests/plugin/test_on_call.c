@@ -79,10 +79,11 @@ static void metrics_come_from_a_phase(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};
     struct rlhf__log log;
-    static const char *const outside[] = {"create()", "destroy()", "plan()", "check_row()",
-                                          "save()",   "load()",    "close()"};
+    static const char *const outside[] = {
+        "create()", "destroy()",    "plan()", "check_row()", "save()",  "load()",    "close()",
+        "tools()",  "why_unused()", "open()", "info()",      "param()", "describe()"};
     static const char *const inside[] = {"score()", "loss()", "advantages()", "phase_end()"};
-    for (size_t i = 0; i < 7; i++) {
+    for (size_t i = 0; i < CHECK_COUNT(outside); i++) {
         char want[128];
         log_begin(f, &log);
         check_ok(make(f, NULL, &err), &err);
@@ -208,6 +209,9 @@ static void a_metric_with_a_wrong_name_is_left_out(void **state) {
     assert_int_equal(strlen(f->metric), RLHF_METRIC_NAME_MAX + strlen("rewards/one/"));
     report(f, "aZ09_-./x");
     assert_string_equal(f->metric, "rewards/one/aZ09_-./x");
+    for (size_t i = 6; i < 10; i++)
+        assert_string_equal(rlhf__metric_name_fault(bad[i]),
+                            "a part of its name before or after a '/' is empty");
     assert_int_equal(
         log_end(f, &log, "sample, score(): the metric \"\" is left out: it has no name"), 1);
 }
@@ -272,6 +276,7 @@ static void reports_are_checked(void **state) {
         int32_t combine, kept;
     } cases[] = {{2, RLHF_COMBINE_MEAN, 1},       {0, RLHF_COMBINE_MEAN, 1},
                  {-1, RLHF_COMBINE_MEAN, 0},      {NAN, RLHF_COMBINE_SUM, 0},
+                 {INFINITY, RLHF_COMBINE_SUM, 0}, {INFINITY, RLHF_COMBINE_MEAN, 0},
                  {INFINITY, RLHF_COMBINE_MAX, 1}, {1, 0, 0},
                  {-1, RLHF_COMBINE_MIN, 1},       {0, RLHF_COMBINE_LAST, 1},
                  {1, RLHF_COMBINE_MIN + 1, 0},    {1, RLHF_COMBINE_MIN, 1}};
@@ -323,10 +328,12 @@ static void reports_combine(void **state) {
     assert_int_equal(none.n, 0); // a mean without weight
     rlhf__combine_add(&none, 1.0 / 3, 49, RLHF_COMBINE_MEAN);
     assert_true(none.value == 1.0 / 3); // a single report keeps its bits
-    struct rlhf__combined odd = {0};
-    rlhf__combine_add(&odd, NAN, 1, RLHF_COMBINE_MAX);
-    rlhf__combine_add(&odd, 1, 1, RLHF_COMBINE_MAX);
-    assert_true(isnan(odd.value));
+    for (int32_t combine = RLHF_COMBINE_MAX; combine <= RLHF_COMBINE_MIN; combine++) {
+        struct rlhf__combined odd = {0};
+        rlhf__combine_add(&odd, NAN, 1, combine);
+        rlhf__combine_add(&odd, 1, 1, combine);
+        assert_true(isnan(odd.value));
+    }
 }
 
 // Two processes, of which the other one has the same sums.
