@@ -13,16 +13,20 @@ rlhf_status rlhf__feed_largest(struct rlhf__feed *f, struct rlhf__experience *x,
     const uint64_t pass = order->pass;
     const int64_t pos = order->pos;
     rlhf_status st = RLHF_OK;
+    double phases = 0, tokens = 0;
     for (int i = 0; st == RLHF_OK && i < LOOK_AHEAD; i++) {
         struct rlhf__experience next = {0}, less = {0};
         st = f->ops->next(f, 0, 0, &next, err);
         const int more = next.rows.total > x->rows.total;
+        phases += next.rows.n > 0;
+        tokens += next.rows.total;
         less = more ? *x : next;
         if (more) *x = next;
         const int end = less.rows.n == 0 && !more;
         rlhf__experience_finish(&less);
         if (end) break;
     }
+    if (x->rows.total > 0) f->typical = tokens / phases / x->rows.total;
     const rlhf_status back = rlhf__order_seek(order, pass, pos, st == RLHF_OK ? err : NULL);
     return st == RLHF_OK ? back : st;
 }

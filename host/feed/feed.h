@@ -100,6 +100,9 @@ struct rlhf__feed {
     struct rlhf__ahead *ahead;            // owned; NULL: without rollout.ahead
     int64_t phases;                       // number of phases unless run.phases is set
     int32_t texts_alone;                  // 1: every row is a text; 0: some rows are messages
+    // Set by the op `largest` for rows of a file: the mean number of tokens of a phase, divided by
+    // that of the largest phase. 0: not known.
+    double typical;
 };
 
 void rlhf__feed_close(struct rlhf__feed *); // NULL allowed [main]

@@ -79,11 +79,4 @@ const char *rlhf__compute_said(const struct rlhf__compute *, rlhf_status st, cha
 rlhf_status rlhf__compute_fail(const struct rlhf__instance *kernels, rlhf_status st,
                                const char *what, struct rlhf__error *err);
 
-// Measures the speed of a large matrix product (GEMM) in `dtype`, in floating-point operations per
-// second. The measurement takes about 50 ms on a fast backend. Returns 0 if the speed cannot be
-// measured. Only perf/mfu uses the result. [step]
-double rlhf__compute_peak(const rlhf_compute *, int32_t dtype);
-// Returns the bytes of host memory that the measurement needs. [any]
-uint64_t rlhf__compute_peak_bytes(const rlhf_compute *, int32_t dtype);
-
 #endif

@@ -15,6 +15,8 @@ struct rlhf__memory_plan {
     uint64_t workspace[2][RLHF_WORKSPACES]; // bytes so far of each workspace of both tables
     const rlhf_compute *second; // the second table, if calls are for it; NULL: they are for `real`
     int32_t bf16_weights;       // 1: a bf16 weight was created, see rlhf_call.dtype
+    struct rlhf__speed speed;   // all 0: calls take no time
+    double seconds, sampled, step; // of all calls; at the last lm_sample; since the one before
 };
 
 // A weight of the plan.
@@ -71,12 +73,14 @@ IDLE(copy, rlhf_dev dst, rlhf_dev src, uint64_t bytes)
 IDLE(zero, rlhf_dev dst, uint64_t bytes)
 IDLE(wait, uint64_t ticket)
 
-// ---- workspaces ----
+// ---- workspaces and time ----
 
-// Counts the workspaces that a call needs. They belong to the backend, not to the model that calls.
+// Counts the time of a call and the workspaces that it needs. They belong to the backend, not to
+// the model that calls.
 static rlhf_status count(struct rlhf__memory_plan *p, const rlhf_call *call) {
     const rlhf_compute *r = p->second ? p->second : p->real;
     uint64_t bytes[RLHF_WORKSPACES] = {0}, *most = p->workspace[p->second != NULL];
+    if (p->speed.product > 0) p->seconds += rlhf__speed_seconds(&p->speed, call);
     if (!RLHF_COMPUTE_HAS(r, workspace_bytes)) return RLHF_OK;
     r->workspace_bytes(r->ctx, call, bytes);
     for (int i = 0; i < RLHF_WORKSPACES; i++) {
@@ -281,9 +285,16 @@ COUNTED(lm_head_bwd,
               .weight2 = shape_of(a->ref_weight), .head = a),
         const rlhf_lm_head *a)
 
+// A call of lm_sample ends a decoding step.
+static void end_step(struct rlhf__memory_plan *p) {
+    p->step = p->seconds - p->sampled;
+    p->sampled = p->seconds;
+}
+
 static rlhf_status p_lm_sample(void *ctx, const rlhf_lm_sample *a) {
     RLHF_TRY(count(ctx, CALL(lm_sample, .rows = a->rows, .d = a->d, .dtype = a->dtype,
                              .weight = shape_of(a->weight), .sample = a)));
+    end_step(ctx);
     if (a->id) return RLHF_OK;
     if (a->host_id) memset(a->host_id, 0, a->rows * sizeof *a->host_id);
     if (a->host_logp) memset(a->host_logp, 0, a->rows * sizeof *a->host_logp);
@@ -365,6 +376,12 @@ void rlhf__memory_plan_second(struct rlhf__memory_plan *p, const rlhf_compute *s
 void rlhf__memory_plan_set_use(struct rlhf__memory_plan *p, rlhf_dev dev, int32_t use) {
     rlhf__allocations_set_use(&p->allocations, dev, use);
 }
+
+void rlhf__memory_plan_time(struct rlhf__memory_plan *p, const struct rlhf__speed *speed) {
+    p->speed = *speed;
+}
+double rlhf__memory_plan_seconds(const struct rlhf__memory_plan *p) { return p->seconds; }
+double rlhf__memory_plan_step_seconds(const struct rlhf__memory_plan *p) { return p->step; }
 
 const struct rlhf__uses *rlhf__memory_plan_uses(const struct rlhf__memory_plan *p) {
     return &p->allocations.uses;

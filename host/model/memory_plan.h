@@ -2,12 +2,15 @@
 // only counts the bytes that the caller allocates, by owner and use. Memory at its addresses must
 // not be read. The calls come from the same code that will later allocate the memory.
 //
+// If it is given the backend's speeds, it also adds up how long the calls would take.
+//
 // Packed weights and workspaces have the sizes that the real backend states (weight_bytes,
 // workspace_bytes). free_memory.h compares the result with the free memory.
 #ifndef RLHF_HOST_MODEL_MEMORY_PLAN_H
 #define RLHF_HOST_MODEL_MEMORY_PLAN_H
 
 #include "base/error.h"
+#include "model/speed.h"
 
 #include <rlhf/compute.h>
 
@@ -99,6 +102,12 @@ void rlhf__memory_plan_packs(struct rlhf__memory_plan *, const char *owner);
 void rlhf__memory_plan_second(struct rlhf__memory_plan *, const rlhf_compute *second);
 // Change the use of the allocation that contains `dev`. [step]
 void rlhf__memory_plan_set_use(struct rlhf__memory_plan *, rlhf_dev dev, int32_t use);
+// From now on, add up the seconds of all calls, with these speeds of the backend. [step]
+void rlhf__memory_plan_time(struct rlhf__memory_plan *, const struct rlhf__speed *);
+// Return the seconds of all calls so far, and those of the last decoding step: the seconds between
+// the last two calls of lm_sample. [any]
+double rlhf__memory_plan_seconds(const struct rlhf__memory_plan *);
+double rlhf__memory_plan_step_seconds(const struct rlhf__memory_plan *);
 // Return the current allocations, and those at the peak. [any]
 const struct rlhf__uses *rlhf__memory_plan_uses(const struct rlhf__memory_plan *);
 const struct rlhf__uses *rlhf__memory_plan_peak(const struct rlhf__memory_plan *);

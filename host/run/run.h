@@ -66,6 +66,17 @@ struct rlhf__saved {
     double at;         // time of that attempt, or else of the start
 };
 
+// How long a phase takes, as estimated from the calls of the compute table that it makes, with
+// responses of full length. Does not include time outside of models: in rewards, environments and
+// files. All 0: not estimated.
+struct rlhf__phase_seconds {
+    double sampling;
+    double passes;  // forward passes of the reference, named models, critic and policy
+    double scoring; // in models that rewards open
+    double update;
+    double tokens; // of a response
+};
+
 struct rlhf__run {
     const struct rlhf__run_request *req;
     const struct rlhf__config *config;
@@ -101,6 +112,7 @@ struct rlhf__run {
     // The memory plan on which the models' memory was counted before they were loaded. NULL if
     // memory is not checked.
     struct rlhf__memory_plan *memory_plan;
+    struct rlhf__phase_seconds seconds;
 };
 
 // Returns 1 if this process (rank 0) writes the files and messages of the run. [any]

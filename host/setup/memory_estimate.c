@@ -10,6 +10,7 @@
 #include "learn/shards.h"
 #include "model/free_memory.h"
 #include "model/parameters.h"
+#include "model/speed.h"
 #include "run/phase_passes.h"
 
 #include <stdio.h>
@@ -53,11 +54,13 @@ static rlhf_status largest_minibatch(const struct rlhf__phase *p, struct rlhf__r
     return st;
 }
 
-static rlhf_status update(struct rlhf__phase *p, struct rlhf__error *err) {
+// Run one update. *share receives the part of the rows' tokens that it trained on.
+static rlhf_status update(struct rlhf__phase *p, double *share, struct rlhf__error *err) {
     struct rlhf__rows part = {0};
     int32_t stop = 0;
     rlhf__learner_begin(p->learner);
     rlhf_status st = largest_minibatch(p, &part, err);
+    *share = (double)part.total / (double)p->x.rows.total;
     if (st == RLHF_OK) st = rlhf__minibatch(p->learner, &part, 0, 0, 1, &stop, err);
     rlhf__rows_finish(&part);
     rlhf__phase_trim(p);
@@ -168,19 +171,32 @@ static void count_host(const struct rlhf__run *r, const struct rlhf__rows *e, ui
     if (r->feed->ahead) u->bytes[host][RLHF__USE_ROWS] += ahead_bytes(e);
     u->bytes[host][RLHF__USE_ROLLBACK] = rollback_bytes(r);
     u->bytes[host][RLHF__USE_WORKSPACE] =
-        rlhf__compute_peak_bytes(r->session.compute->table, r->session.models.dtype);
+        rlhf__speed_peak_bytes(r->session.compute->table, r->session.models.dtype);
     u->bytes[host][RLHF__USE_PROGRAM] = own;
 }
 
 // ---- all of it ----
 
 static rlhf_status run_phase(const struct rlhf__run *r, struct rlhf__phase *p,
-                             const struct planned_models *t, struct rlhf__error *err) {
+                             const struct planned_models *t, struct rlhf__phase_seconds *s,
+                             struct rlhf__error *err) {
+    double share = 1, at = 0;
     rlhf__memory_plan_account(r->memory_plan, r->cast.policy->role, RLHF__USE_ACTIVATIONS);
+    rlhf__time_lap(r, &at);
     RLHF_TRY(rlhf__phase_passes(p, err));
-    RLHF_TRY(update(p, err));
+    s->passes = rlhf__time_lap(r, &at);
+    RLHF_TRY(update(p, &share, err));
+    s->update = rlhf__time_lap(r, &at) * p->cast->plan.epochs / share;
     if (rlhf__cast_samples(p->cast)) RLHF_TRY(ask_rewards(r, &p->x.rows, t, err));
-    return r->feed->ops->estimate ? r->feed->ops->estimate(r->feed, &p->x, err) : RLHF_OK;
+    s->scoring = rlhf__time_lap(r, &at);
+    if (r->feed->typical > 0) {
+        s->passes *= r->feed->typical;
+        s->update *= r->feed->typical;
+    }
+    if (!r->feed->ops->estimate) return RLHF_OK;
+    RLHF_TRY(r->feed->ops->estimate(r->feed, &p->x, err));
+    rlhf__time_sampling(r, &p->x.rows, rlhf__time_lap(r, &at), s);
+    return RLHF_OK;
 }
 
 static rlhf_status optimizers(const struct rlhf__run *r, struct rlhf__optim *made[2],
@@ -222,7 +238,7 @@ static rlhf_status act_on_plan(const struct rlhf__run *r, struct rlhf__phase *p,
     return r->feed->ops->estimate(r->feed, &p->x, err);
 }
 
-static rlhf_status run_on_plan(const struct rlhf__run *r, struct rlhf__phase *p,
+static rlhf_status run_on_plan(struct rlhf__run *r, struct rlhf__phase *p,
                                struct rlhf__error *err) {
     static const struct rlhf__reward_head head = {.pooling = RLHF_POOL_MEAN, .gain = 1};
     struct rlhf__optim *made[2] = {NULL, NULL};
@@ -242,7 +258,10 @@ static rlhf_status run_on_plan(const struct rlhf__run *r, struct rlhf__phase *p,
     }
     if (st == RLHF_OK) st = r->feed->ops->largest(r->feed, &p->x, err);
     if (st == RLHF_OK) st = sample_ahead(r, &p->x, &cache, err);
-    if (st == RLHF_OK) st = run_phase(r, p, &planned, err);
+    if (st == RLHF_OK) {
+        rlhf__time_begin(r);
+        st = run_phase(r, p, &planned, &r->seconds, err);
+    }
     close_ahead(r, cache);
     p->learner = NULL;
     rlhf__shards_close(&l);

@@ -319,6 +319,7 @@ static rlhf_status set_up(struct rlhf__run *r, struct rlhf__error *err) {
     say_hidden(r);
     if (only_told(r)) {
         set_phases(r);
+        rlhf__say_time(r);
         return rlhf__setup_disk(r, err);
     }
     RLHF_TRY(rlhf__setup_ready(r, err));
@@ -327,6 +328,7 @@ static rlhf_status set_up(struct rlhf__run *r, struct rlhf__error *err) {
     RLHF_TRY(open_learner(r, err));
     set_phases(r);
     RLHF_TRY(resume(r, err));
+    rlhf__say_time(r);
     RLHF_TRY(rlhf__setup_disk(r, err));
     RLHF_TRY(rlhf__setup_same(r, err));
     const int checks = r->feed->ops->check && !r->req->recorded; // the check samples responses

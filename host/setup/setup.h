@@ -179,9 +179,24 @@ rlhf_status rlhf__setup_same(const struct rlhf__run *r, struct rlhf__error *err)
 // plan. Unless compute.memory_check is off, reject the run if it needs more memory than is free
 // (model/free_memory.h). If a model fails on the plan, warn, and compare only the bytes counted so
 // far with the free memory. *out (NULL allowed) receives the memory that the run needs, even if the
-// run is rejected. [main]
+// run is rejected. Also sets r->seconds, if this process alone runs each phase on a CPU. [main]
 rlhf_status rlhf__estimate_memory(struct rlhf__run *r, struct rlhf__memory_need *out,
                                   struct rlhf__error *err);
+
+// ---- time: time_estimate.c ----
+
+// From now on, the memory plan adds up how long its calls would take. Does nothing if the time of a
+// phase cannot be estimated: if the backend is not a CPU or is very slow, with environments,
+// rollout.ahead or several processes. [main]
+void rlhf__time_begin(struct rlhf__run *);
+// Returns the seconds of the plan's calls since *at, and sets *at to their total. [any]
+double rlhf__time_lap(const struct rlhf__run *, double *at);
+// Set s->sampling and s->tokens. The plan has sampled two tokens in each slot, after the prompts of
+// rows of e, in `took` seconds. [any]
+void rlhf__time_sampling(const struct rlhf__run *, const struct rlhf__rows *e, double took,
+                         struct rlhf__phase_seconds *s);
+// Log how long a phase and the rest of the run will take, if r->seconds is set. [main]
+void rlhf__say_time(const struct rlhf__run *);
 
 // ---- files and models that settings name: setup_inputs.c ----
 

@@ -1,10 +1,11 @@
 // test_memory_plan.c: for each use of memory, the plan has as many bytes as a backend has in use
-// after the same calls.
+// after the same calls. The plan adds up the seconds of the calls.
 #include "e2e.h"
 
 #include "model/parameters.h"
 #include "model/session.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -484,8 +485,81 @@ static void what_a_backend_states_is_counted(void **state) {
     rlhf__session_finish(&f->session);
 }
 
+// ---- time ----
+
+// The products of 8 rows are limited by their FLOPs, those of 1 row by the bytes of the weight.
+static void seconds_are_added_up(void **state) {
+    static const struct rlhf__speed speed = {
+        .product = 1000, .memory = 480, .attention = 100, .word = 40};
+    struct fixture *f = *state;
+    const struct rlhf__compute_config compute = {.backend = "reference"};
+    const struct rlhf__run_config run = {.seed = 1, .threads = 1};
+    struct rlhf__memory_plan *plan = NULL;
+    rlhf_weight *w = NULL;
+    MUST(rlhf__session_init(&f->session, &f->dirs, NULL, NULL, f->plugins, &compute, &run, &err));
+    MUST(rlhf__memory_plan_open(f->session.models.compute, &plan, &err));
+    const rlhf_compute *c = rlhf__memory_plan_table(plan);
+    assert_int_equal(c->weight_create(c->ctx, 10, 20, RLHF_F32, RLHF_WEIGHT_OUT_IN, &w), RLHF_OK);
+    assert_int_equal(c->linear(c->ctx, NULL, RLHF_F32, 0, NULL, w, NULL, 8), RLHF_OK);
+    assert_true(rlhf__memory_plan_seconds(plan) == 0);
+    rlhf__memory_plan_time(plan, &speed);
+    double at = 0;
+#define TAKES(call, seconds)                                                                       \
+    do {                                                                                           \
+        assert_int_equal(call, RLHF_OK);                                                           \
+        const double now = rlhf__memory_plan_seconds(plan);                                        \
+        assert_true(fabs(now - at - (seconds)) < 1e-9);                                            \
+        at = now;                                                                                  \
+    } while (0)
+    TAKES(c->linear(c->ctx, NULL, RLHF_F32, 0, NULL, w, NULL, 8), 2 * 8 * 200 / 1000.0);
+    TAKES(c->linear_dx(c->ctx, NULL, RLHF_F32, 0, NULL, w, 8), 2 * 8 * 200 / 1000.0);
+    TAKES(c->linear_dw(c->ctx, NULL, NULL, NULL, NULL, w, 8), 2 * 8 * 200 / 1000.0);
+    TAKES(c->linear(c->ctx, NULL, RLHF_F32, 0, NULL, w, NULL, 1), 4 * 200 / 480.0);
+    TAKES(c->add(c->ctx, NULL, NULL, RLHF_F32, 100), 12 * 100 / 480.0);
+    // Two rows of 3 tokens see 1 + 2 + 3 keys each.
+    rlhf_attn a = {.size = sizeof a, .heads = 2, .head_dim = 8, .causal = 1, .dtype = RLHF_F32};
+    const rlhf_ragged r = {.size = sizeof r, .n = 2, .total = 6, .max_q = 3, .max_k = 3};
+    TAKES(c->attention(c->ctx, &a, &r, NULL, NULL, NULL, NULL, NULL), 4 * 2 * 8 * 12 / 100.0);
+    a.window = 1;
+    TAKES(c->attention(c->ctx, &a, &r, NULL, NULL, NULL, NULL, NULL), 4 * 2 * 8 * 6 / 100.0);
+    const rlhf_dist whole = RLHF_DIST_WHOLE;
+    rlhf_lm_head h = {.size = sizeof h,
+                      .rows = 8,
+                      .d = 10,
+                      .vocab = 20,
+                      .dtype = RLHF_F32,
+                      .dist = &whole,
+                      .weight = w};
+    const double logits = 2 * 8 * 200 / 1000.0, words = 8 * 20 / 40.0;
+    TAKES(c->lm_head(c->ctx, &h), logits + words);
+    TAKES(c->lm_head_bwd(c->ctx, &h), 2 * logits + words);
+    h.d_weight = rlhf_dev_at(NULL, 64);
+    TAKES(c->lm_head_bwd(c->ctx, &h), 3 * logits + words);
+    int32_t id[8];
+    float logp[8];
+    const rlhf_lm_sample draw = {.size = sizeof draw,
+                                 .rows = 8,
+                                 .d = 10,
+                                 .vocab = 20,
+                                 .dtype = RLHF_F32,
+                                 .dist = &whole,
+                                 .logp_dist = &whole,
+                                 .weight = w,
+                                 .host_id = id,
+                                 .host_logp = logp};
+    TAKES(c->lm_sample(c->ctx, &draw), logits + words);
+    TAKES(c->linear(c->ctx, NULL, RLHF_F32, 0, NULL, w, NULL, 8), logits);
+    TAKES(c->lm_sample(c->ctx, &draw), logits + words);
+    assert_true(fabs(rlhf__memory_plan_step_seconds(plan) - 2 * logits - words) < 1e-9);
+#undef TAKES
+    c->weight_destroy(c->ctx, w);
+    rlhf__memory_plan_close(plan);
+    rlhf__session_finish(&f->session);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(seconds_are_added_up, setup, teardown),
         cmocka_unit_test_setup_teardown(muon_is_counted, setup, teardown),
         cmocka_unit_test_setup_teardown(products_are_counted, setup, teardown),
         cmocka_unit_test_setup_teardown(on_the_cpu, setup, teardown),

@@ -1,0 +1,30 @@
+// speed.h: measures how fast a compute backend is, and estimates from that how long its calls take.
+#ifndef RLHF_HOST_MODEL_SPEED_H
+#define RLHF_HOST_MODEL_SPEED_H
+
+#include <rlhf/compute.h>
+
+// Measures the speed of a large matrix product (GEMM) in `dtype`, in floating-point operations per
+// second. The measurement takes about 50 ms on a fast backend. Returns 0 if the speed cannot be
+// measured. [step]
+double rlhf__speed_peak(const rlhf_compute *, int32_t dtype);
+// Returns the bytes of host memory that the measurement needs. [any]
+uint64_t rlhf__speed_peak_bytes(const rlhf_compute *, int32_t dtype);
+
+// Speeds of a backend on this machine.
+struct rlhf__speed {
+    double product;   // FLOPs per second of a large GEMM
+    double memory;    // bytes per second that an elementwise operation reads and writes
+    double attention; // FLOPs per second of attention
+    double word;      // logits per second of the LM head, apart from its GEMM
+};
+
+// Measures *out in about 0.1 s. Returns 0 if the speeds cannot be measured, among others because
+// the backend is too slow for the measurement, or is not a CPU. Then *out is all 0. [step]
+int rlhf__speed_measure(const rlhf_compute *, int32_t dtype, struct rlhf__speed *out);
+
+// Returns an estimate of the seconds that a call takes. Reads the same members as workspace_bytes
+// of the table. [any]
+double rlhf__speed_seconds(const struct rlhf__speed *, const rlhf_call *);
+
+#endif
