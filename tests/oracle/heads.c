@@ -8,7 +8,7 @@
 // kl         with a TEACHER, another model directory: the divergence (a number of enum
 //            rlhf_divergence) of every token's distribution from the teacher's
 // grad:NAME  for every trained parameter, the gradient of the sum of weight * logp; with a TEACHER,
-//            of weight * kl
+//            of weight * kl. Only if a weight is not 0.
 #include "base/json.h"
 #include "model/parameters.h"
 #include "model/session.h"
@@ -82,6 +82,12 @@ static rlhf_status ask_teacher(const struct rlhf__model *t, const rlhf_batch *b,
     return rlhf__model_forward(t, b, &how, &heads, err);
 }
 
+static int has_weights(const struct rows *r) {
+    for (uint32_t i = 0; i < r->total; i++)
+        if (r->weight[i] < 0 || r->weight[i] > 0) return 1;
+    return 0;
+}
+
 static rlhf_status run(const struct rlhf__model *m, const struct teacher *t, struct rows *r,
                        const char *out, struct rlhf__error *err) {
     const rlhf_batch b = {.size = sizeof b,
@@ -90,7 +96,8 @@ static rlhf_status run(const struct rlhf__model *m, const struct teacher *t, str
                           .ids = r->ids,
                           .offset = r->offset,
                           .prompt_len = r->prompt_len};
-    rlhf_forward how = {.size = sizeof how, .heads = RLHF_HEAD_LOGP, .train = 1};
+    const int train = has_weights(r);
+    rlhf_forward how = {.size = sizeof how, .heads = RLHF_HEAD_LOGP, .train = train};
     rlhf_heads heads = {.size = sizeof heads, .logp = r->logp},
                grad = {.size = sizeof grad, .logp = r->weight};
     if (t->model) {
@@ -104,12 +111,12 @@ static rlhf_status run(const struct rlhf__model *m, const struct teacher *t, str
         grad = (rlhf_heads){.size = sizeof grad, .kl = r->weight};
     }
     RLHF_TRY(rlhf__model_forward(m, &b, &how, &heads, err));
-    RLHF_TRY(rlhf__model_backward(m, &b, &how, &grad, err));
+    if (train) RLHF_TRY(rlhf__model_backward(m, &b, &how, &grad, err));
     FILE *f = fopen(out, "wb");
     if (!f) return rlhf__fail(err, RLHF_E_IO, "%s cannot be written", out);
     put(f, "", "logp", r->logp, r->total);
     if (t->model) put(f, "", "kl", r->kl, r->total);
-    for (uint32_t i = 0; i < m->n_tensors; i++) {
+    for (uint32_t i = 0; train && i < m->n_tensors; i++) {
         if (!m->params[i].grad) continue; // not trained
         const uint64_t n = (uint64_t)rlhf__param_count(&m->params[i]);
         float *x = need(n, sizeof *x);
