@@ -64,6 +64,15 @@ static const char gemma3[] =
     "\"max_position_embeddings\": 64, \"sliding_window\": 9, \"rope_scaling\": {\"factor\": 8.0, "
     "\"rope_type\": \"linear\"}}, \"vision_config\": {\"hidden_size\": 8}}\n";
 
+// Gemma 2: a window in the first layer, capped scores and logits. The field layer_types is absent,
+// as in the published files.
+static const char gemma2[] =
+    "{\"model_type\": \"gemma2\", \"architectures\": [\"Gemma2ForCausalLM\"], " SHAPE ", "
+    "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"head_dim\": 16, "
+    "\"hidden_activation\": \"gelu_pytorch_tanh\", \"query_pre_attn_scalar\": 4, "
+    "\"sliding_window\": 7, \"attn_logit_softcapping\": 2.0, \"final_logit_softcapping\": 5.0, "
+    "\"initializer_range\": 0.1, \"rope_theta\": 10000.0}\n";
+
 static void done(struct e2e *t, int status) {
     if (status) fail_msg("exit %d\n%s", status, t->out);
 }
@@ -71,10 +80,8 @@ static void done(struct e2e *t, int status) {
 static int models(void **state) {
     if (e2e_setup(state)) return 1;
     struct e2e *t = *state;
-    done(t,
-         e2e_shell(
-             t,
-             "for m in llama qwen2 qwen3 mistral smollm3 granite gemma3; do cp -r model $m; done"));
+    done(t, e2e_shell(t, "for m in llama qwen2 qwen3 mistral smollm3 granite gemma3 gemma2; do "
+                         "cp -r model $m; done"));
     e2e_write(t, "llama/config.json", llama);
     e2e_write(t, "qwen3/config.json", qwen3);
     e2e_write(t, "smollm3/config.json", smollm3);
@@ -82,6 +89,7 @@ static int models(void **state) {
     e2e_write(t, "qwen2/config.json", qwen2);
     e2e_write(t, "granite/config.json", granite);
     e2e_write(t, "gemma3/config.json", gemma3);
+    e2e_write(t, "gemma2/config.json", gemma2);
     e2e_write(
         t, "pairs.jsonl",
         "{\"prompt\": \"the film\", \"chosen\": \" was good.\", \"rejected\": \" was bad\"}\n"
@@ -139,6 +147,7 @@ static void windows_run(void **state) {
     runs_of(*state, "qwen2");
 }
 static void granite_runs(void **state) { runs_of(*state, "granite"); }
+static void gemma2_runs(void **state) { runs_of(*state, "gemma2"); }
 static void gemma3_runs(void **state) {
     runs_of(*state, "gemma3");
     e2e_shell(*state, "cat policy/config.json");
@@ -169,6 +178,33 @@ static void gemma3_judges(void **state) {
     judges_of(*state, "gemma3");
     e2e_shell(*state, "cat c/checkpoints/latest/config.json");
     e2e_says(*state, "\"Gemma3TextForSequenceClassification\"");
+}
+
+static void gemma2_judges(void **state) { judges_of(*state, "gemma2"); }
+
+// Checkpoints and exports keep every field of config.json. Some versions of transformers halved
+// the window at each save.
+static void settings_stay(void **state) {
+    struct e2e *t = *state;
+    start(t, "gemma2");
+    done(t, e2e_run(t, "--algo sft.so --data texts.jsonl --policy policy --set run.phases=1 --out "
+                       "a " QUIET));
+    done(t, e2e_shell(t, "\"$HOST\" export a --to b"));
+    json_t *was = e2e_lines(t, "gemma2/config.json"), *is;
+    static const char *const later[] = {"policy", "a/checkpoints/latest", "b"};
+    for (size_t i = 0; i < sizeof later / sizeof *later; i++) {
+        const char *key;
+        json_t *value;
+        done(t,
+             e2e_shell(t, "tr -d '\\n' <%s/config.json >line.json && echo >>line.json", later[i]));
+        is = e2e_lines(t, "line.json");
+        json_object_foreach(json_array_get(was, 0), key, value) {
+            if (!json_equal(value, json_object_get(json_array_get(is, 0), key)))
+                fail_msg("%s/config.json: %s changed", later[i], key);
+        }
+        json_decref(is);
+    }
+    json_decref(was);
 }
 
 static void refused(void **state) {
@@ -235,8 +271,9 @@ static void null_is_not_missing(void **state) {
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, models, e2e_teardown)
     const struct CMUnitTest tests[] = {
-        T(llama_runs),    T(qwen_runs),   T(smollm3_runs),       T(granite_runs),   T(windows_run),
-        T(llama_judges),  T(qwen_judges), T(smollm3_judges),     T(granite_judges), T(gemma3_runs),
-        T(gemma3_judges), T(refused),     T(null_is_not_missing)};
+        T(llama_runs),     T(qwen_runs),     T(smollm3_runs),  T(granite_runs),
+        T(windows_run),    T(llama_judges),  T(qwen_judges),   T(smollm3_judges),
+        T(granite_judges), T(gemma3_runs),   T(gemma3_judges), T(gemma2_runs),
+        T(gemma2_judges),  T(settings_stay), T(refused),       T(null_is_not_missing)};
     return cmocka_run_group_tests_name("e2e_decoders", tests, NULL, NULL);
 }

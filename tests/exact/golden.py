@@ -22,7 +22,8 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 GOLDEN = os.path.join(HERE, "golden.txt")
 LEVELS = ("amx", "avx512_bf16", "avx512", "avx2", "baseline", "neon")
-SMALL = ("llama", "qwen3", "smollm3", "window", "granite")  # jobs that `baseline` runs too; it takes ten times as long as avx2
+# jobs that `baseline` runs too; it takes ten times as long as avx2
+SMALL = ("llama", "qwen3", "smollm3", "window", "granite", "gemma3", "gemma2")
 
 SAMPLED = "--set batch.size=8 --set sampling.max_new_tokens=12 --phases 2"
 ROWS = "--set batch.size=8 --phases 2"
@@ -32,7 +33,8 @@ LONG = "--set sampling.max_new_tokens=40 --set batch.size=8 --phases 2"  # three
 RANDOM = "--set policy.init=random"
 # For jobs whose policy is `trained`: the run that makes this policy. (Adapters need a trained model.)
 BEFORE = {job: f"--algo sft.so --policy {model} --data texts.jsonl --phases 1 --set batch.size=8 {RANDOM} {BOS}"
-          for job, model in (("llama", "llama"), ("smollm3_low_rank", "smollm3"), ("granite_low_rank", "granite"))}
+          for job, model in (("llama", "llama"), ("smollm3_low_rank", "smollm3"), ("granite_low_rank", "granite"),
+                            ("gemma3_low_rank", "gemma3"), ("gemma2_low_rank", "gemma2"))}
 JOBS = {
     "ppo": f"--algo ppo.so --reward imdb.so {SAMPLED}",
     "grpo": f"--algo grpo.so --reward imdb.so {SAMPLED} --set algo.group_size=4 "
@@ -57,6 +59,14 @@ JOBS = {
                f"{RANDOM} {BOS} --set algo.group_size=4",
     "granite_low_rank": f"--algo ppo.so --policy trained --prompts prompts.jsonl --reward python.so:file=reward.py,function=score "
                         f"{TINY} --set policy.adapter.rank=4 {BOS}",
+    "gemma3": f"--algo grpo.so --policy gemma3 --prompts prompts.jsonl --reward python.so:file=reward.py,function=score {LONG} "
+              f"{RANDOM} {BOS} --set algo.group_size=4",
+    "gemma3_low_rank": f"--algo ppo.so --policy trained --prompts prompts.jsonl --reward python.so:file=reward.py,function=score "
+                       f"{LONG} --set policy.adapter.rank=4 {BOS}",
+    "gemma2": f"--algo grpo.so --policy gemma2 --prompts prompts.jsonl --reward python.so:file=reward.py,function=score {LONG} "
+              f"{RANDOM} {BOS} --set algo.group_size=4",
+    "gemma2_low_rank": f"--algo ppo.so --policy trained --prompts prompts.jsonl --reward python.so:file=reward.py,function=score "
+                       f"{LONG} --set policy.adapter.rank=4 {BOS}",
 }
 QUIET = "--set log.tensorboard=false --set log.samples_every=1 --out run"
 
@@ -82,6 +92,17 @@ GRANITE = {"model_type": "granite", "architectures": ["GraniteForCausalLM"], "in
            "num_attention_heads": 4, "num_key_value_heads": 2, "tie_word_embeddings": True, "embedding_multiplier": 12.0,
            "residual_multiplier": 0.22, "attention_multiplier": 0.05, "logits_scaling": 10.0}
 
+# Norms around the blocks, a window and positions of its own in the first layer. The width's square root is rounded in bf16.
+GEMMA3 = {"model_type": "gemma3_text", "architectures": ["Gemma3ForCausalLM"], "intermediate_size": 600, "num_attention_heads": 4,
+          "num_key_value_heads": 2, "head_dim": 32, "query_pre_attn_scalar": 24, "sliding_window": 13,
+          "layer_types": ["sliding_attention", "full_attention"], "rope_parameters": {
+              "sliding_attention": {"rope_type": "default", "rope_theta": 1e3},
+              "full_attention": {"rope_type": "linear", "rope_theta": 1e5, "factor": 2.0}}}
+# Scores and logits of these weights reach far beyond the caps.
+GEMMA2 = {"model_type": "gemma2", "architectures": ["Gemma2ForCausalLM"], "intermediate_size": 600, "num_attention_heads": 4,
+          "num_key_value_heads": 2, "head_dim": 24, "query_pre_attn_scalar": 16, "sliding_window": 5, "initializer_range": 0.2,
+          "attn_logit_softcapping": 2.0, "final_logit_softcapping": 3.0}
+
 
 def write_lines(path, lines):
     with open(path, "w") as f:
@@ -103,7 +124,7 @@ def prepare(build, where):
     with open(f"{source}/config.json") as f:
         gpt2 = json.load(f)
     for name, config in (("llama", LLAMA), ("qwen3", QWEN3), ("smollm3", SMOLLM3), ("mistral", MISTRAL), ("qwen2", QWEN2),
-                         ("granite", GRANITE)):
+                         ("granite", GRANITE), ("gemma3", GEMMA3), ("gemma2", GEMMA2)):
         shutil.copytree(source, f"{where}/{name}")
         ids = {k: gpt2[k] for k in ("vocab_size", "bos_token_id", "eos_token_id") if k in gpt2}
         with open(f"{where}/{name}/config.json", "w") as f:

@@ -128,6 +128,7 @@ static void ends(void **state) {
     has_ends(f, "{\"eos_token_id\": 7}", NULL, IDS(0, 7));
     has_ends(f, "{\"eos_token_id\": [5, 0, 9]}", NULL, IDS(0, 5, 9));
     has_ends(f, NULL, "{\"eos_token_id\": [3, 289]}", IDS(0, 3, 289));
+    has_ends(f, "{\"eos_token_id\": 1}", "{\"eos_token_id\": [1, 106]}", IDS(0, 1, 106)); // Gemma 3
     has_ends(f, "{\"eos_token_id\": [3, 4]}", "{\"eos_token_id\": 4, \"temperature\": 0.5}",
              IDS(0, 3, 4));
     has_ends(f, "{\"eos_token_id\": 50256}", "{\"eos_token_id\": [290, -1, 2]}", IDS(0, 2));

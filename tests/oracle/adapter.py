@@ -32,6 +32,8 @@ ROTARY = dict(vocab_size=0, hidden_size=48, intermediate_size=88, num_hidden_lay
               num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=128,
               initializer_range=0.2)
 SCALARS = dict(embedding_multiplier=12.0, residual_multiplier=0.22, attention_multiplier=0.08, logits_scaling=1.5)
+GEMMA = dict(head_dim=16, sliding_window=7, query_pre_attn_scalar=8, layer_types=["sliding_attention", "full_attention"],
+             pad_token_id=None)
 CASES = {
     "gpt2": (hf.GPT2Config, dict(n_embd=32, n_layer=2, n_head=2, n_positions=128,
                                  initializer_range=0.2), "gpt2"),
@@ -46,6 +48,9 @@ CASES = {
     "granitemoehybrid": (hf.GraniteMoeHybridConfig, ROTARY | SCALARS | dict(
         head_dim=16, layer_types=["attention"] * 2, num_local_experts=0, shared_intermediate_size=88,
         position_embedding_type="rope", mamba_n_heads=4, mamba_d_head=24), "llama3"),
+    "gemma2": (hf.Gemma2Config, ROTARY | GEMMA | dict(attn_logit_softcapping=2.0, final_logit_softcapping=5.0), "qwen2"),
+    "vaultgemma": (hf.VaultGemmaConfig, ROTARY | GEMMA | dict(attn_logit_softcapping=None, final_logit_softcapping=None), "qwen2"),
+    "gemma3": (hf.Gemma3TextConfig, ROTARY | GEMMA, "qwen2"),
 }
 failed = []
 
