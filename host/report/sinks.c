@@ -79,12 +79,12 @@ static void fail(struct rlhf__sinks *s, struct sink *k, const char *why, const c
     k->failed = 1;
 }
 
-// Check how a call ended. The first failure of a sink is logged, and the sink is then marked as
-// failed.
+// Check how a call ended, and the structs that were lent to the sink. The first failure of a sink
+// is logged, and the sink is then marked as failed.
 static void see(struct rlhf__sinks *s, struct sink *k, const struct rlhf__call *call,
-                rlhf_status st) {
+                struct rlhf__tails *tails, rlhf_status st) {
     struct rlhf__error err;
-    if (rlhf__call_end(call, st, &err) == RLHF_OK) return;
+    if (rlhf__call_wrote(call, tails, st, &err) == RLHF_OK) return;
     const int at_end = strcmp(call->function, "end()") == 0;
     fail(s, k, err.text, at_end ? "" : "; the run goes on without it");
 }
@@ -136,12 +136,13 @@ static void begin(struct rlhf__sinks *s, struct sink *k, const struct rlhf__fold
     rlhf_sink_answer *answer = RLHF__FILLED(rlhf_sink_answer, &filled, minor), known = {0};
     struct rlhf__error err;
     if (!make_own_dir(s, k, root, run.dir, own)) return;
-    RLHF__PASS(rlhf_sink_run, &run, minor);
     run.own_dir = own;
+    struct rlhf__tails tails = {.n = 0};
+    RLHF__LEND(rlhf_sink_run, &run, minor, &tails);
     k->begun = 1;
     const double start = rlhf__seconds();
     const struct rlhf__call call = rlhf__call_begin(k->instance, "begin()");
-    see(s, k, &call, ops_of(k)->begin(k->instance->self, &run, answer));
+    see(s, k, &call, &tails, ops_of(k)->begin(k->instance->self, &run, answer));
     see_time(s, k, "begin()", rlhf__seconds() - start, slow_once);
     if (k->failed) return;
     rlhf_status st = rlhf__filled_end(&filled, &known, &err);
@@ -183,12 +184,12 @@ static void report(struct rlhf__sinks *s, const rlhf_sink_phase *p, double took)
         if (k->failed || p->phases_done < k->from) continue;
         const uint32_t minor = k->instance->plugin->abi_minor;
         rlhf_sink_phase passed = *p;
-        RLHF__PASS(rlhf_sink_phase, &passed, minor);
-        for (uint32_t j = 0; j < p->n_spreads; j++)
-            RLHF__PASS(rlhf_spread, (rlhf_spread *)(uintptr_t)p->spread[j], minor);
+        struct rlhf__tails tails = {.n = 0};
+        RLHF__LEND(rlhf_sink_phase, &passed, minor, &tails);
+        rlhf__spreads_lend(p, minor, &tails);
         const double start = rlhf__seconds();
         const struct rlhf__call call = rlhf__call_begin(k->instance, "phase()");
-        see(s, k, &call, ops_of(k)->phase(k->instance->self, &passed));
+        see(s, k, &call, &tails, ops_of(k)->phase(k->instance->self, &passed));
         see_time(s, k, "phase()", rlhf__seconds() - start, most);
         k->from = p->phases_done + 1;
     }
@@ -220,10 +221,11 @@ void rlhf__sinks_end(struct rlhf__sinks *s, const rlhf_sink_end *end) {
         struct sink *k = &s->sink[i];
         if (!k->begun || !ops_of(k)->end) continue;
         rlhf_sink_end passed = *end;
-        RLHF__PASS(rlhf_sink_end, &passed, k->instance->plugin->abi_minor);
+        struct rlhf__tails tails = {.n = 0};
+        RLHF__LEND(rlhf_sink_end, &passed, k->instance->plugin->abi_minor, &tails);
         const double start = rlhf__seconds();
         const struct rlhf__call call = rlhf__call_begin(k->instance, "end()");
-        see(s, k, &call, ops_of(k)->end(k->instance->self, &passed));
+        see(s, k, &call, &tails, ops_of(k)->end(k->instance->self, &passed));
         see_time(s, k, "end()", rlhf__seconds() - start, slow_once);
     }
 }

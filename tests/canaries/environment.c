@@ -162,6 +162,9 @@ static void close_states(void *self, const rlhf_episode_close *in) {
 #endif
         s->held = NULL;
     }
+#ifdef BREAK_CLOSES
+    ((rlhf_episode_close *)(uintptr_t)in)->n = 0;
+#endif
 }
 
 static const rlhf_environment_ops ops = {.size = sizeof ops,

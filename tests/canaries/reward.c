@@ -274,12 +274,21 @@ static const void *extension(void *self, const char *id) {
 #endif
 }
 
+static const char *why_unused(const rlhf_option_in *in) {
+#ifdef BREAK_OPTION_CHANGES
+    ((rlhf_option_in *)(uintptr_t)in)->reserved = 1;
+#endif
+    (void)in;
+    return NULL;
+}
+
 #define DESCRIPTOR(text)                                                                           \
     {                                                                                              \
         .size = sizeof(rlhf_plugin), .kind = RLHF_KIND_REWARD, .state_version = STATE, .id = ID,   \
         .version = "1", .summary = (text), .opts = options, .n_opts = 2,                           \
         .opt_stride = sizeof *options, .config_size = sizeof(struct config), .create = create,     \
-        .destroy = destroy, .save = SAVE, .load = LOAD, .ops = &ops, .extension = extension        \
+        .destroy = destroy, .save = SAVE, .load = LOAD, .ops = &ops, .extension = extension,       \
+        .why_unused = why_unused                                                                   \
     }
 
 static const rlhf_plugin plugin = DESCRIPTOR(SUMMARY);

@@ -77,6 +77,9 @@ static rlhf_status phase(void *self, const rlhf_sink_phase *in) {
 #elif defined BREAK_FLOATS
     change_floats();
 #endif
+#ifdef BREAK_CHANGES
+    ((rlhf_sink_phase *)(uintptr_t)in)->n_samples = 0;
+#endif
     s->phases++;
     return RLHF_OK;
 }

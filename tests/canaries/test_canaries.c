@@ -103,6 +103,7 @@ static void each_reward_is_caught(void **state) {
                {"alone", "row-alone"},
                {"verdict", "verdict"},
                {"changes", "room"},
+               {"option_changes", "room"},
                {"utf8", "crash"}};
     int missed = 0;
     (void)state;
@@ -165,7 +166,7 @@ static void each_sink_and_backend_is_caught(void **state) {
                {"kernels_open", "kernels-open"},    {"kernels_json", "describe"},
                {"kernels_missing", "describe"},     {"kernels_silent", "no-words"},
                {"kernels_no_card", "kernels-open"}, {"sink_floats", "floats"},
-               {"sink_floats_load", "floats"}};
+               {"sink_floats_load", "floats"},      {"sink_changes", "room"}};
     int missed = 0;
     (void)state;
     for (size_t i = 0; i < CHECK_COUNT(all); i++)
@@ -176,31 +177,19 @@ static void each_sink_and_backend_is_caught(void **state) {
 static void each_environment_is_caught(void **state) {
     static const struct {
         const char *name, *rule;
-    } all[] = {{"environment_tools", "episode-tools"},
-               {"environment_metric", "metric-text"},
-               {"environment_memory", "out-of-memory"},
-               {"environment_seed", "episode-seed"},
-               {"environment_state", "episode-state"},
-               {"environment_reset_ends", "episode"},
-               {"environment_silent", "episode"},
-               {"environment_role", "episode"},
-               {"environment_unasked", "episode"},
-               {"environment_unanswered", "episode"},
-               {"environment_order", "episode-repeat"},
-               {"environment_remembers", "episode-repeat"},
-               {"environment_end", "episode"},
-               {"environment_verdict", "episode"},
-               {"environment_open_verdict", "episode"},
-               {"environment_changes", "room"},
-               {"environment_outside", "episode-outside"},
-               {"environment_borrowed", "borrowed"},
-               {"environment_text", "text"},
-               {"environment_words", "no-words"},
-               {"environment_crash", "crash"},
-               {"environment_finish_says", "episode"},
-               {"environment_leak", "leak"},
-               {"environment_later", "episode-later"},
-               {"environment_part", "episode-later"}};
+    } all[] = {{"environment_tools", "episode-tools"},  {"environment_metric", "metric-text"},
+               {"environment_memory", "out-of-memory"}, {"environment_seed", "episode-seed"},
+               {"environment_state", "episode-state"},  {"environment_reset_ends", "episode"},
+               {"environment_silent", "episode"},       {"environment_role", "episode"},
+               {"environment_unasked", "episode"},      {"environment_unanswered", "episode"},
+               {"environment_order", "episode-repeat"}, {"environment_remembers", "episode-repeat"},
+               {"environment_end", "episode"},          {"environment_verdict", "episode"},
+               {"environment_open_verdict", "episode"}, {"environment_changes", "room"},
+               {"environment_closes", "room"},          {"environment_outside", "episode-outside"},
+               {"environment_borrowed", "borrowed"},    {"environment_text", "text"},
+               {"environment_words", "no-words"},       {"environment_crash", "crash"},
+               {"environment_finish_says", "episode"},  {"environment_leak", "leak"},
+               {"environment_later", "episode-later"},  {"environment_part", "episode-later"}};
     int missed = 0;
     (void)state;
     for (size_t i = 0; i < CHECK_COUNT(all); i++)

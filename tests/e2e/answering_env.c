@@ -31,14 +31,16 @@ enum fault {
     SHORT_MESSAGE,
     NO_TEXT,
     CHANGE_N,
-    CHANGE_END
+    CHANGE_END,
+    CHANGE_ROW
 };
-static const char *const faults[] = {
-    "none",          "silent",       "bad_end",   "failed",      "status",
-    "tool",          "nan",          "special",   "huge",        "other",
-    "quiet",         "tools",        "once",      "bad_verdict", "bad_failed",
-    "bad_later",     "open_verdict", "end_again", "metric_of",   "long_message",
-    "short_message", "no_text",      "change_n",  "change_end",  NULL};
+static const char *const faults[] = {"none",          "silent",      "bad_end",    "failed",
+                                     "status",        "tool",        "nan",        "special",
+                                     "huge",          "other",       "quiet",      "tools",
+                                     "once",          "bad_verdict", "bad_failed", "bad_later",
+                                     "open_verdict",  "end_again",   "metric_of",  "long_message",
+                                     "short_message", "no_text",     "change_n",   "change_end",
+                                     "change_row",    NULL};
 
 struct config {
     int64_t turns;
@@ -146,6 +148,12 @@ static rlhf_status step(void *self, const rlhf_episode_in *in, const rlhf_episod
     return RLHF_OK;
 }
 
+static rlhf_status check_row(void *self, const rlhf_row_in *in) {
+    const struct self *s = self;
+    if (s->config->fault == CHANGE_ROW) ((rlhf_row_in *)(uintptr_t)in)->held_out ^= 1;
+    return RLHF_OK;
+}
+
 static rlhf_status finish(void *self, const rlhf_episode_in *in, const rlhf_episode_out *out) {
     const struct self *s = self;
     if (s->config->fault == END_AGAIN) out->end[0] = RLHF_EPISODE_DONE;
@@ -167,6 +175,7 @@ static const rlhf_environment_ops ops = {.size = sizeof ops,
                                          .tools = tools,
                                          .reset = reset,
                                          .step = step,
+                                         .check_row = check_row,
                                          .finish = finish,
                                          .close = close_states};
 TEST_PLUGIN(RLHF_KIND_ENVIRONMENT, "answering", .summary = "counts bytes", TEST_OPTIONS(opts),

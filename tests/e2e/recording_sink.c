@@ -24,7 +24,9 @@ static const rlhf_opt opts[] = {
     RLHF_OPT_STR(
         struct config, fail, "",
         "the function that fails: create, begin, phase or end; crash: phase() crashes; more: "
-        "begin() returns 1"),
+        "begin() returns 1; change_begin, change_phase, change_spread, change_end: changes a "
+        "struct "
+        "of the host"),
     RLHF_OPT_I64(struct config, at, 2, 0, 1000, "the phase in which phase() fails"),
     RLHF_OPT_I64(struct config, from, 0, 0, 1000, "the first phase that it needs"),
     RLHF_OPT_BOOL(struct config, interrupt, 0, "press Ctrl-C in that phase"),
@@ -86,6 +88,10 @@ static rlhf_status end_call(const struct self *s, FILE *f, const char *name) {
     return rlhf_failf(s->host, RLHF_E_IO, "no %s today", name);
 }
 
+static int changes(const struct self *s, const char *what) {
+    return strcmp(s->config->fail, what) == 0;
+}
+
 static rlhf_status create(const rlhf_host *host, const void *config, void **self) {
     struct self *s = host->alloc(host, sizeof *s);
     if (!s) return (host->fail)(host, RLHF_E_NOMEM, "out of memory");
@@ -120,6 +126,7 @@ static rlhf_status begin(void *self, const rlhf_sink_run *run, rlhf_sink_answer 
     fprintf(f, ", \"config\": ");
     for (const char *c = run->config; *c; c++)
         putc(*c == '\n' ? ' ' : *c, f);
+    if (changes(s, "change_begin")) ((rlhf_sink_run *)(uintptr_t)run)->phases = 7;
     return end_call(s, f, "begin");
 }
 
@@ -159,6 +166,8 @@ static rlhf_status phase(void *self, const rlhf_sink_phase *in) {
     fprintf(f, ", \"best\": %u", in->flags & RLHF_SINK_PHASE_BEST);
     if (in->phases_done == s->config->at && s->config->interrupt) raise(SIGINT);
     if (in->phases_done == s->config->at && strcmp(s->config->fail, "crash") == 0) abort();
+    if (changes(s, "change_phase")) ((rlhf_sink_phase *)(uintptr_t)in)->n_metrics = 0;
+    if (changes(s, "change_spread")) ((rlhf_spread *)(uintptr_t)in->spread[1])->mean = 0.1;
     may_change_floats("phase");
     return end_call(s, f, in->phases_done == s->config->at ? "phase" : "another phase");
 }
@@ -176,6 +185,7 @@ static rlhf_status end(void *self, const rlhf_sink_end *in) {
     put_or_null(f, in->last_checkpoint);
     fputs(", \"best\": ", f);
     put_or_null(f, in->best_checkpoint);
+    if (changes(s, "change_end")) ((rlhf_sink_end *)(uintptr_t)in)->n_findings = 1000;
     return end_call(s, f, "end");
 }
 

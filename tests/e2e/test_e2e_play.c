@@ -104,6 +104,10 @@ static void played_by_a_script(void **state) {
     json_decref(rows);
     assert_int_equal(e2e_shell(t, "$HOST play " ENV(":fault=silent") "--script turns"), 1);
     e2e_says(t, "stays open, but nothing was said to the policy");
+    assert_int_equal(e2e_shell(t, "echo '{\"prompt\": \"a\"}' > row.jsonl; $HOST play --prompts "
+                                  "row.jsonl " ENV(":fault=change_row,isolate=false")),
+                     1);
+    e2e_says(t, "it changes byte 4 of the host's rlhf_row_in");
     assert_int_equal(e2e_shell(t, "printf '\\377\\n' | $HOST play " ENV("")), 2);
     e2e_says(t, "invalid UTF-8 at byte 1");
 }

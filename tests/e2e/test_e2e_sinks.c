@@ -304,6 +304,40 @@ static void a_failing_sink_loses_nothing(void **state) {
     assert_int_equal(e2e_exists(t, "s"), 0);
 }
 
+// In a worker and in the host's process. The second sink gets what the first one has changed.
+static void a_sink_that_changes_a_struct_fails(void **state) {
+    struct e2e *t = *state;
+    static const struct {
+        const char *fail, *says;
+    } cases[] = {
+        {"change_begin", "begin(): it changes byte 16 of the host's rlhf_sink_run; a plugin must"},
+        {"change_phase",
+         "phase(), phase 1: it changes byte 8 of the host's rlhf_sink_phase; a plugin must"},
+        {"change_spread",
+         "phase(), phase 1: it changes byte 16 of the host's rlhf_spread; a plugin must"},
+        {"change_end", "end(): it changes byte 52 of the host's rlhf_sink_end; a plugin must"}};
+    for (size_t i = 0; i < 2 * CHECK_COUNT(cases); i++) {
+        const char *fail = cases[i / 2].fail;
+        assert_int_equal(e2e_shell(t, "rm -rf r a.jsonl b.jsonl"), 0);
+        if (i % 2)
+            assert_int_equal(e2e_run(t, PPO APART("own=true,fail=%s") "--phases 1 --out r", fail),
+                             0);
+        else
+            assert_int_equal(e2e_run(t,
+                                     PPO SINK_WITH("file=a.jsonl,fail=%s")
+                                         SINK_WITH("file=b.jsonl") "--phases 1 --out r",
+                                     fail),
+                             0);
+        e2e_says(t, "warning: sink.0 failed: sink recording_sink.so, ");
+        e2e_says(t, cases[i / 2].says);
+        if (i % 2) continue;
+        json_t *b = rows_of(t, "b.jsonl");
+        assert_calls(b, "create begin phase end");
+        assert_files(t, b, "r");
+        json_decref(b);
+    }
+}
+
 static void two_sinks_are_told_the_same(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, PPO SINK_WITH("file=a.jsonl,fail=phase,at=1")
@@ -423,6 +457,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(the_best_phases_come_again, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(the_last_phase_is_not_lost, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_failing_sink_loses_nothing, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_sink_that_changes_a_struct_fails, e2e_setup,
+                                        e2e_teardown),
         cmocka_unit_test_setup_teardown(two_sinks_are_told_the_same, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_sink_hears_how_it_ends, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_dry_run_only_makes_it, e2e_setup, e2e_teardown),

@@ -79,8 +79,7 @@ static void end_phase(struct rlhf__probe *t, double loss) {
     rlhf_phase_info phase = {.phases = 10, .steps = 1, .phase_steps = 1, .loss = loss, .kl = NAN};
     struct rlhf__error err;
     const uint32_t minor = t->check->plugin->abi_minor;
-    RLHF__PASS(rlhf_step_info, &info, minor);
-    RLHF__PASS(rlhf_phase_info, &phase, minor);
+    struct rlhf__tails tails = {.n = 0};
     for (uint32_t skipped = 0; ops->minibatch_end && skipped < 2; skipped++) {
         struct rlhf__guards *guards = rlhf__guards_open(t->check->log);
         rlhf_step_out *out = RLHF__GUARDED(rlhf_step_out, guards, minor), took;
@@ -88,16 +87,22 @@ static void end_phase(struct rlhf__probe *t, double loss) {
         rlhf__child_log_doing(t->check->log, "minibatch_end()");
         info.skipped = skipped;
         if (skipped) info.grad_norm = NAN;
+        RLHF__LEND(rlhf_step_info, &info, minor, &tails);
         rlhf__probe_begin(t, "minibatch_end()");
-        if (rlhf__probe_end(t, ops->minibatch_end(t->self, &info, out), &err) < 0)
+        const rlhf_status st = ops->minibatch_end(t->self, &info, out);
+        rlhf__guard_kept(&tails, t->check->log);
+        if (rlhf__probe_end(t, st, &err) < 0)
             rlhf__child_log_found(t->check->log, RLHF__CHECK_FINITE, "after a step, %s", err.text);
         rlhf__guard_struct_end(RLHF__STRUCT_rlhf_step_out, out, &took, minor, t->check->log);
         rlhf__guards_close(guards);
     }
     if (!ops->phase_end) return;
     rlhf__child_log_doing(t->check->log, "phase_end()");
+    RLHF__LEND(rlhf_phase_info, &phase, minor, &tails);
     rlhf__probe_begin(t, "phase_end()");
-    if (rlhf__probe_end(t, ops->phase_end(t->self, &phase), &err) < 0)
+    const rlhf_status st = ops->phase_end(t->self, &phase);
+    rlhf__guard_kept(&tails, t->check->log);
+    if (rlhf__probe_end(t, st, &err) < 0)
         rlhf__child_log_fact(t->check->log, "after a phase, %s", err.text);
 }
 

@@ -143,13 +143,16 @@ int rlhf__algo_open(struct rlhf__check *c, uint32_t shards, struct rlhf__probe *
                           .temperature = 1};
     struct rlhf__error err;
     *plan = (rlhf_plan){0};
-    RLHF__PASS(rlhf_run_info, &info, minor);
+    struct rlhf__tails tails = {.n = 0};
     if (rlhf__probe_init(c, NULL, 0, t, &err) < 0) return 0;
     struct rlhf__guards *guards = rlhf__guards_open(c->log);
     rlhf_plan *filled = RLHF__GUARDED(rlhf_plan, guards, minor);
     if (!filled) return 0;
+    RLHF__LEND(rlhf_run_info, &info, minor, &tails);
     rlhf__probe_begin(t, "plan()");
-    rlhf_status st = rlhf__probe_end(t, c->plugin->ops.algo.plan(t->self, &info, filled), &err);
+    rlhf_status st = c->plugin->ops.algo.plan(t->self, &info, filled);
+    rlhf__guard_kept(&tails, c->log);
+    st = rlhf__probe_end(t, st, &err);
     rlhf__guard_struct_end(RLHF__STRUCT_rlhf_plan, filled, plan, minor, c->log);
     rlhf__guards_close(guards);
     if (st == RLHF_OK) st = rlhf__plan_check(c->plugin, plan, &err);

@@ -71,7 +71,6 @@ static rlhf_status choose(struct rlhf__probe *t, const struct table *table, int3
     for (int32_t k = 0; k < CHOSEN; k++)
         chosen[k] = NOT_WRITTEN;
     rlhf_prompts in = {.n_choose = (uint32_t)table->n_choose, .n = table->n, .phase = table->phase};
-    RLHF__PASS(rlhf_prompts, &in, t->check->plugin->abi_minor);
     in.last_score =
         lay(g, score, n * sizeof *score, side, RLHF__CHECK_BORROWED, "prompts->last_score");
     in.seen = lay(g, seen, n * sizeof *seen, side, RLHF__CHECK_BORROWED, "prompts->seen");
@@ -85,8 +84,11 @@ static rlhf_status choose(struct rlhf__probe *t, const struct table *table, int3
         st = rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     if (st == RLHF_OK) {
         out->prompt = prompt;
+        struct rlhf__tails tails = {.n = 0};
+        RLHF__LEND(rlhf_prompts, &in, minor, &tails);
         rlhf__probe_begin(t, "choose_prompts()");
         st = t->check->plugin->ops.algo.choose_prompts(t->self, &in, out);
+        rlhf__guard_kept(&tails, t->check->log);
         st = rlhf__probe_end(t, st, err);
         rlhf__guard_struct_end(RLHF__STRUCT_rlhf_choice, out, &took, minor, t->check->log);
         const struct rlhf__lent lent = {"prompt", prompt, took.prompt};

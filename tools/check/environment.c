@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "check/episode_game.h"
+#include "check/guard.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@ static const rlhf_environment_ops *ops_of(const struct rlhf__check *c) {
 // Plays these episodes to their end, or for RLHF__GAME_TURNS turns.
 static rlhf_status play(struct rlhf__game *g, const uint32_t *which, uint32_t n, int32_t side,
                         int elsewhere) {
+    struct rlhf__check *c = g->probe.check;
     rlhf_status st = rlhf__game_ask(g, RLHF__GAME_RESET, which, n, side, elsewhere);
     for (int turn = 0; st == RLHF_OK && turn < RLHF__GAME_TURNS; turn++) {
         uint32_t open[RLHF__GAME_EPISODES], left = 0;
@@ -30,12 +32,14 @@ static rlhf_status play(struct rlhf__game *g, const uint32_t *which, uint32_t n,
     for (uint32_t i = 0; i < n; i++)
         if (!g->of[which[i]].bad) ended[left++] = which[i];
     if (st == RLHF_OK) st = rlhf__game_ask(g, RLHF__GAME_FINISH, ended, left, side, elsewhere);
-    for (uint32_t i = 0; i < n && ops_of(g->probe.check)->close; i++) {
+    for (uint32_t i = 0; i < n && ops_of(c)->close; i++) {
         rlhf_episode_close one = {.n = 1, .state = &g->of[which[i]].state};
-        RLHF__PASS(rlhf_episode_close, &one, g->probe.check->plugin->abi_minor);
-        rlhf__child_log_inside(g->probe.check->log, "close()");
-        ops_of(g->probe.check)->close(g->probe.self, &one);
-        rlhf__child_log_inside(g->probe.check->log, NULL);
+        struct rlhf__tails tails = {.n = 0};
+        RLHF__LEND(rlhf_episode_close, &one, c->plugin->abi_minor, &tails);
+        rlhf__child_log_inside(c->log, "close()");
+        ops_of(c)->close(g->probe.self, &one);
+        rlhf__guard_kept(&tails, c->log);
+        rlhf__child_log_inside(c->log, NULL);
     }
     return st;
 }
@@ -104,9 +108,11 @@ static int rows_suit(struct rlhf__game *g) {
         rlhf_row_in row = {.index = (int64_t)i,
                            .meta = {g->of[i].row, strlen(g->of[i].row)},
                            .prompt = {"2+3=", 4}};
-        RLHF__PASS(rlhf_row_in, &row, c->plugin->abi_minor);
+        struct rlhf__tails tails = {.n = 0};
+        RLHF__LEND(rlhf_row_in, &row, c->plugin->abi_minor, &tails);
         rlhf__probe_begin(&g->probe, "check_row()");
         const rlhf_status st = ops_of(c)->check_row(g->probe.self, &row);
+        rlhf__guard_kept(&tails, c->log);
         if (rlhf__probe_end(&g->probe, st, &err) == RLHF_OK) continue;
         rlhf__child_log_fact(c->log, "it refuses data rows: %s (rows of your own: --rows FILE)",
                              err.text);

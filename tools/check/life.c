@@ -1,5 +1,6 @@
 // life.c: tests for every plugin: options, instances, out of memory, state.
 #include "check/cases.h"
+#include "check/guard.h"
 #include "check/probe.h"
 
 #include <math.h>
@@ -139,8 +140,10 @@ static int try_limit(struct rlhf__check *c, int32_t step) {
     for (uint32_t i = 0; t.config && d->why_unused && i < c->plugin->table.n; i++) {
         rlhf__opt_at(&c->plugin->table, i, &o);
         rlhf_option_in in = {.config = t.config, .key = o.key};
-        RLHF__PASS(rlhf_option_in, &in, c->plugin->abi_minor);
+        struct rlhf__tails tails = {.n = 0};
+        RLHF__LEND(rlhf_option_in, &in, c->plugin->abi_minor, &tails);
         d->why_unused(&in);
+        rlhf__guard_kept(&tails, c->log);
     }
     rlhf__probe_finish(&t);
     rlhf__buf_finish(&shown);

@@ -5,6 +5,7 @@
 #include "base/float_env.h"
 #include "base/printable.h"
 #include "check/fakes.h"
+#include "check/guard.h"
 #include "plugin/combine.h"
 #include "plugin/metric_names.h"
 
@@ -478,9 +479,11 @@ rlhf_status rlhf__state_buffer_save(struct rlhf__probe *t, struct rlhf__state_bu
                                     struct rlhf__error *err) {
     const rlhf_plugin *d = &t->check->plugin->desc;
     rlhf__child_log_doing(t->check->log, "save()");
-    RLHF__PASS(rlhf_ostream, &s->out, t->check->plugin->abi_minor);
+    struct rlhf__tails tails = {.n = 0};
+    RLHF__LEND(rlhf_ostream, &s->out, t->check->plugin->abi_minor, &tails);
     rlhf__probe_begin(t, "save()");
     rlhf_status st = d->save(t->self, &s->out);
+    rlhf__guard_kept(&tails, t->check->log);
     if (s->refused) { // the host's write() has failed, which is not the plugin's fault
         rlhf__probe_end(t, RLHF_OK, NULL);
         return st;
@@ -493,9 +496,11 @@ rlhf_status rlhf__state_buffer_load(struct rlhf__probe *t, struct rlhf__state_bu
     const rlhf_plugin *d = &t->check->plugin->desc;
     rlhf__child_log_doing(t->check->log, "load() of %llu bytes, version %u",
                           (unsigned long long)s->len, version);
-    RLHF__PASS(rlhf_istream, &s->in, t->check->plugin->abi_minor);
+    struct rlhf__tails tails = {.n = 0};
+    RLHF__LEND(rlhf_istream, &s->in, t->check->plugin->abi_minor, &tails);
     rlhf__probe_begin(t, "load()");
     const rlhf_status st = d->load(t->self, &s->in, version);
+    rlhf__guard_kept(&tails, t->check->log);
     if (st == RLHF_E_IO && s->at <= s->len) { // returned by read() and passed on
         rlhf__probe_end(t, RLHF_OK, NULL);
         return rlhf__fail(err, st, "load() of fewer bytes");

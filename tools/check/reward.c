@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/printable.h"
 #include "check/check_rows.h"
+#include "check/guard.h"
 #include "check/probe.h"
 
 #include <math.h>
@@ -196,9 +197,12 @@ static int rows_suit(struct rlhf__check *c, const struct rlhf__row_set *set) {
         const struct rlhf__check_row *r = &set->row[i];
         rlhf_row_in row = {
             .index = i, .meta = {r->meta, r->n_meta}, .prompt = {r->prompt, r->n_prompt}};
-        RLHF__PASS(rlhf_row_in, &row, t.check->plugin->abi_minor);
+        struct rlhf__tails tails = {.n = 0};
+        RLHF__LEND(rlhf_row_in, &row, c->plugin->abi_minor, &tails);
         rlhf__probe_begin(&t, "check_row()");
-        if (rlhf__probe_end(&t, ops->check_row(t.self, &row), &err) == RLHF_OK) continue;
+        const rlhf_status st = ops->check_row(t.self, &row);
+        rlhf__guard_kept(&tails, c->log);
+        if (rlhf__probe_end(&t, st, &err) == RLHF_OK) continue;
         rlhf__child_log_fact(c->log, "it refuses %s: %s%s", name_row(c, set, i, name), err.text,
                              json_array_size(c->rows) ? "" : " (rows of your own: --rows FILE)");
         suit = 0;

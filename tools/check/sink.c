@@ -55,12 +55,14 @@ static rlhf_status begin(struct rlhf__probe *t, const char *own_dir, int resumed
                          .own_dir = lay_text(&m, own_dir, "run->own_dir"),
                          .name = lay_text(&m, rlhf__path_base(dir), "run->name"),
                          .config = lay_text(&m, "{\"run\": {\"seed\": 1}}", "run->config")};
-    RLHF__PASS(rlhf_sink_run, &run, t->check->plugin->abi_minor);
+    struct rlhf__tails tails = {.n = 0};
+    RLHF__LEND(rlhf_sink_run, &run, minor, &tails);
     rlhf__guards_protect(m.guards);
     rlhf_sink_answer *answer = RLHF__GUARDED(rlhf_sink_answer, m.guards, minor);
     rlhf__probe_begin(t, "begin()");
     const rlhf_status st =
         m.ok && answer ? ops_of(t)->begin(t->self, &run, answer) : (rlhf_status)RLHF_E_NOMEM;
+    rlhf__guard_kept(&tails, t->check->log);
     const rlhf_status told = rlhf__probe_end(t, st, err);
     if (answer)
         rlhf__guard_struct_end(RLHF__STRUCT_rlhf_sink_answer, answer, &known, minor, t->check->log);
@@ -135,10 +137,12 @@ static rlhf_status phase(struct rlhf__probe *t, int64_t number, int empty,
         .warning_id = lay(&m, &laid.id, some * sizeof laid.id, "phase->warning_id"),
         .warning = lay(&m, &laid.sentence, some * sizeof laid.sentence, "phase->warning"),
         .checkpoint = empty ? NULL : lay_text(&m, "checkpoints/000003", "phase->checkpoint")};
-    RLHF__PASS(rlhf_sink_phase, &p, t->check->plugin->abi_minor);
+    struct rlhf__tails tails = {.n = 0};
+    RLHF__LEND(rlhf_sink_phase, &p, t->check->plugin->abi_minor, &tails);
     rlhf__guards_protect(m.guards);
     rlhf__probe_begin(t, "phase()");
     const rlhf_status st = m.ok ? ops_of(t)->phase(t->self, &p) : (rlhf_status)RLHF_E_NOMEM;
+    rlhf__guard_kept(&tails, t->check->log);
     const rlhf_status told = rlhf__probe_end(t, st, err);
     rlhf__guards_close(m.guards);
     return told;
@@ -162,12 +166,15 @@ static rlhf_status end(struct rlhf__probe *t, int32_t how, const char *why,
                        .n_findings = !failed,
                        .finding_id = lay(&m, &id, sizeof id, "end->finding_id"),
                        .finding = lay(&m, &sentence, sizeof sentence, "end->finding")};
-    RLHF__PASS(rlhf_sink_end, &e, t->check->plugin->abi_minor);
+    struct rlhf__tails tails = {.n = 0};
+    RLHF__LEND(rlhf_sink_end, &e, t->check->plugin->abi_minor, &tails);
     rlhf_status told = RLHF_OK;
     rlhf__guards_protect(m.guards);
     if (ops_of(t)->end && m.ok) {
         rlhf__probe_begin(t, "end()");
-        told = rlhf__probe_end(t, ops_of(t)->end(t->self, &e), err);
+        const rlhf_status st = ops_of(t)->end(t->self, &e);
+        rlhf__guard_kept(&tails, t->check->log);
+        told = rlhf__probe_end(t, st, err);
     }
     rlhf__guards_close(m.guards);
     return told;

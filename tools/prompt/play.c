@@ -62,12 +62,14 @@ static rlhf_status check_row(const struct game *g, const struct rlhf__data_row *
     const rlhf_environment_ops *ops = &g->environment->plugin->ops.environment;
     char where[512];
     if (!ops->check_row) return RLHF_OK;
-    const struct rlhf__call call = rlhf__call_begin(g->environment, "check_row()");
+    struct rlhf__tails tails = {.n = 0};
     const struct rlhf__buf *text = &g->episode.text;
     rlhf_row_in in = {
         .held_out = 1, .meta = row->meta, .prompt = {rlhf__buf_text(text), text->len}};
-    RLHF__PASS(rlhf_row_in, &in, g->environment->plugin->abi_minor);
-    const rlhf_status st = rlhf__call_end(&call, ops->check_row(g->environment->self, &in), err);
+    RLHF__LEND(rlhf_row_in, &in, g->environment->plugin->abi_minor, &tails);
+    const struct rlhf__call call = rlhf__call_begin(g->environment, "check_row()");
+    const rlhf_status st =
+        rlhf__call_wrote(&call, &tails, ops->check_row(g->environment->self, &in), err);
     if (st == RLHF_OK) return st;
     rlhf__dataset_where(g->rows, 0, where, sizeof where);
     return rlhf__error_context(err, "%s", where);

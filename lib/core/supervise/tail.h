@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-enum { RLHF__TAIL = 64, RLHF__TAILS = 16, RLHF__LOANS = 3, RLHF__LOAN_MAX = 512 };
+enum { RLHF__TAIL = 64, RLHF__TAILS = 16, RLHF__LOANS = 8, RLHF__LOAN_MAX = 512 };
 
 // Like calloc, with RLHF__TAIL more bytes. Also returns a valid pointer for 0 elements. [any]
 void *rlhf__tail_alloc(size_t n, size_t size);

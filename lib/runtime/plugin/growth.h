@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "supervise/tail.h"
 
+#include <rlhf/sink.h>
 #include <stdalign.h>
 
 // RLHF__STRUCT_rlhf_plan and so on: all structs of the contract that have a size.
@@ -37,6 +38,10 @@ void rlhf__struct_pass(enum rlhf__struct which, void *p, uint32_t minor);
 // rlhf__tails_end restores the struct and finds a plugin that has changed it. [any]
 #define RLHF__LEND(T, p, minor, tails)                                                             \
     (RLHF__PASS(T, p, minor), rlhf__tails_lend(tails, #T, p, sizeof(T)))
+
+// RLHF__LEND for the spreads of a phase. The program writes four; more than fit into `tails` are
+// passed without a check. [any]
+void rlhf__spreads_lend(const rlhf_sink_phase *, uint32_t minor, struct rlhf__tails *tails);
 
 // Zeroed bytes after a struct that a plugin fills.
 enum { RLHF__ROOM = 512, RLHF__FILLED_MAX = 512 };

@@ -85,7 +85,6 @@ static const rlhf_spread *get_spread(struct given *g) {
     uint32_t n;
     rlhf_spread *s = room(g, 1, sizeof *s);
     if (!s) return NULL;
-    RLHF__PASS(rlhf_spread, s, g->plugin->abi_minor);
     s->name = get_text(g);
     s->numbers = (int64_t)rlhf__wire_get_u64(g->in);
     s->mean = rlhf__wire_get_f64(g->in);
@@ -149,16 +148,24 @@ static rlhf_status check(const struct given *g, struct rlhf__error *why) {
     return RLHF_OK;
 }
 
+// Check what was lent to the sink in a call that returned `st`.
+static rlhf_status kept(struct rlhf__tails *tails, rlhf_status st, struct rlhf__error *why) {
+    char text[192];
+    const char *fault = rlhf__tails_end(tails, text, sizeof text);
+    return fault ? rlhf__fail(why, RLHF_E_INTERNAL, "%s", fault) : st;
+}
+
 static rlhf_status begin(void *self, struct given *g, int64_t *from_phase,
                          struct rlhf__error *why) {
     const uint32_t minor = g->plugin->abi_minor;
     rlhf_sink_run run = {0};
     struct rlhf__filled filled;
     rlhf_sink_answer *answer = RLHF__FILLED(rlhf_sink_answer, &filled, minor), known = {0};
-    RLHF__PASS(rlhf_sink_run, &run, minor);
+    struct rlhf__tails tails = {.n = 0};
     get_run(g, &run);
     RLHF_TRY(check(g, why));
-    const rlhf_status st = g->plugin->ops.sink.begin(self, &run, answer);
+    RLHF__LEND(rlhf_sink_run, &run, minor, &tails);
+    const rlhf_status st = kept(&tails, g->plugin->ops.sink.begin(self, &run, answer), why);
     if (st != RLHF_OK) return st; // the host refuses a positive status
     RLHF_TRY(rlhf__filled_end(&filled, &known, why));
     *from_phase = known.from_phase;
@@ -167,18 +174,21 @@ static rlhf_status begin(void *self, struct given *g, int64_t *from_phase,
 
 static rlhf_status phase(void *self, struct given *g, struct rlhf__error *why) {
     rlhf_sink_phase p = {0};
-    RLHF__PASS(rlhf_sink_phase, &p, g->plugin->abi_minor);
+    struct rlhf__tails tails = {.n = 0};
     get_phase(g, &p);
     RLHF_TRY(check(g, why));
-    return g->plugin->ops.sink.phase(self, &p);
+    RLHF__LEND(rlhf_sink_phase, &p, g->plugin->abi_minor, &tails);
+    rlhf__spreads_lend(&p, g->plugin->abi_minor, &tails);
+    return kept(&tails, g->plugin->ops.sink.phase(self, &p), why);
 }
 
 static rlhf_status end(void *self, struct given *g, struct rlhf__error *why) {
     rlhf_sink_end e = {0};
-    RLHF__PASS(rlhf_sink_end, &e, g->plugin->abi_minor);
+    struct rlhf__tails tails = {.n = 0};
     get_end(g, &e);
     RLHF_TRY(check(g, why));
-    return g->plugin->ops.sink.end ? g->plugin->ops.sink.end(self, &e) : RLHF_OK;
+    RLHF__LEND(rlhf_sink_end, &e, g->plugin->abi_minor, &tails);
+    return g->plugin->ops.sink.end ? kept(&tails, g->plugin->ops.sink.end(self, &e), why) : RLHF_OK;
 }
 
 rlhf_status rlhf__sink_serve(const struct rlhf__plugin *plugin, void *self, struct rlhf__wire *in,

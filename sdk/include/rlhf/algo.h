@@ -39,7 +39,7 @@
 //   ROLLOUT      logp, entropy, kl, value    not MARGINS,  1 or more of each
 //                                            MISMATCHED
 //   TEXT         logp, entropy, kl           file flags    1 of each
-//   LABELED     logp, entropy, kl, score    file flags    1 of each
+//   LABELED      logp, entropy, kl, score    file flags    1 of each
 //   PREFERENCES  logp, entropy, kl, score    file flags,   1 of each
 //                                            MARGINS
 //   COMPLETIONS  logp, entropy, kl           file flags,   1 of each

@@ -34,16 +34,19 @@
 //   them, or changed `size`, or changed a pointer that the host had set. [R:room]
 //   The plugin gets a struct of the host as a pointer to const: the struct stays as it is, and only
 //   arrays that it points to may be for results (rlhf_reward_out). No zeroed bytes follow it. In
-//   plan(), advantages(), loss(), minibatch_end(), phase_end(), choose_prompts(), score(),
-//   check_row(), reset(), step(), poll(), finish(), save() and load(), the host restores the struct
-//   and rejects a plugin that has changed it. [R:room]
+//   save() and load() and in all functions of algorithms, rewards, environments and sinks, the host
+//   restores the struct and rejects a plugin that has changed it. (A sink then fails, and the run
+//   goes on without it.) Not compared: the structs of why_unused() and close(), which are copies
+//   that the host never reads again; rlhf_host; the tables of services; the structs of model and
+//   kernels plugins. [R:room]
 //   The plugin makes a struct that the host fills (rlhf_language_info), or of which the host sets a
 //   member (rlhf_encode_out): the plugin sets `size` and zeros what it does not set, and the host
 //   writes at most `size` bytes.
 //
-// Names that begin with rlhf_x_ or RLHF_X_ are the inside of these headers. Plugins must not use
-// them, because they may change in any version. The bodies of inline functions and of macros with
-// arguments may change, too; what they do may not.
+// Names that begin with rlhf_x_ or RLHF_X_ are the inside of these headers, and so are all names of
+// the headers in rlhf/exact/. Plugins must not use them, because they may change in any version.
+// The bodies of inline functions and of macros with arguments may change, too; what they do may
+// not.
 //
 // A plugin gives the host only values of its headers. The host refuses any other value of an enum,
 // a number that should be 0 or 1 and is not, and a `reserved` that is not 0.
@@ -56,7 +59,8 @@
 // Number types: uint32_t for counts and indices within one call (rows, tokens, labels, epochs,
 // minibatches); int64_t for numbers that grow with a run (phases, optimizer steps, data rows,
 // tokens of a batch); int32_t for token ids, enums and arrays per row, among them the offsets of
-// ragged arrays: a call has at most 2^31 - 1 tokens.
+// ragged arrays: a call has at most 2^31 - 1 tokens. A switch (0 or 1) is of either 32-bit type. In
+// service.h, sizes of models and limits are int32_t, too; the host refuses negative ones.
 //
 // Reading in place, without rlhf_copy_in: a plugin runs on hosts of the minor version that it was
 // built with and of later ones, so every field in its headers is present. Only a plugin that

@@ -26,8 +26,8 @@ typedef struct rlhf_sink_run {
     int64_t phases_done; // by earlier processes
     int64_t phases;      // planned number of phases
     const char *dir;     // the run's directory, absolute
-    const char
-        *own_dir;       // a directory of the sink's own, absolute. It exists, and a resume keeps it
+    // A directory of the sink's own, absolute. It exists, and a resume keeps it.
+    const char *own_dir;
     const char *name;   // the last part of dir
     const char *config; // the resolved settings, a JSON object as in config.json
 } rlhf_sink_run;
