@@ -2,25 +2,32 @@
 // each head, and the derivative.
 //
 // With gamma standing for gamma_offset + gamma and n = gamma xhat, xhat = x r, r = 1 /
-// sqrt(mean(x^2) + eps) (without the norm, n = x), and c < h = head_dim / 2:
+// sqrt(mean(x^2) + eps) (without the norm, n = x), and c < h = rotary_dim / 2:
 //   y_c = n_c cos - n_{c+h} sin, y_{c+h} = n_{c+h} cos + n_c sin;
 //   dn_c = dy_c cos + dy_{c+h} sin, dn_{c+h} = dy_{c+h} cos - dy_c sin;
+//   y_c = n_c and dn_c = dy_c for the elements from rotary_dim on;
 //   dgamma += dn xhat, dx = (gamma dn - xhat mean(gamma dn xhat)) r.
 #include "number.h"
 #include "ops.h"
 #include <math.h>
 #include <stdlib.h>
 
-// Copy the caller's struct to *g, and check its members. If kv_heads is 0, sets it to heads.
+// Copy the caller's struct to *g, and check its members. If kv_heads is 0, sets it to heads; if
+// rotary_dim is 0, sets it to head_dim.
 static rlhf_status rope_read(struct rlhf__ref *r, const char *op, rlhf_rope *g,
                              const rlhf_rope *from) {
     RLHF_TRY(rlhf__ref_copy_in(r, op, g, sizeof *g, from, RLHF_SIZE_TO(rlhf_rope, stats)));
     RLHF_TRY(rlhf__ref_check_dtype(r, op, g->dtype));
     if (!g->kv_heads) g->kv_heads = g->heads;
+    if (!g->rotary_dim) g->rotary_dim = g->head_dim;
     if (g->heads < 1 || g->kv_heads < 1 || g->head_dim < 2 || g->head_dim % 2 || g->n_pos < 1)
         return rlhf__ref_fail(r, RLHF_E_INVALID,
                               "%d heads, %d of keys, head_dim %d (which must be even), n_pos %d",
                               g->heads, g->kv_heads, g->head_dim, g->n_pos);
+    if (g->rotary_dim < 0 || g->rotary_dim > g->head_dim || g->rotary_dim % 2)
+        return rlhf__ref_fail(r, RLHF_E_INVALID,
+                              "rotary_dim %d must be even and at most head_dim %d", g->rotary_dim,
+                              g->head_dim);
     const int64_t width = ((int64_t)g->heads + g->kv_heads) * g->head_dim;
     if (g->stride < width)
         return rlhf__ref_fail(r, RLHF_E_INVALID, "stride is %lld, queries and keys have %lld",
@@ -49,7 +56,8 @@ static rlhf_status check_pos(struct rlhf__ref *r, const rlhf_rope *g, uint32_t r
               ? (((rows)-1) * (uint64_t)(g)->stride + rope_width(g)) * rlhf_dtype_size((g)->dtype) \
               : 0},                                                                                \
         rlhf__ref_range((g)->pos, (rows), sizeof(int32_t)),                                        \
-        rlhf__ref_range((g)->turn, (uint64_t)(g)->n_pos *(uint64_t)(g)->head_dim, sizeof(float)),  \
+        rlhf__ref_range((g)->turn, (uint64_t)(g)->n_pos *(uint64_t)(g)->rotary_dim,                \
+                        sizeof(float)),                                                            \
         rlhf__ref_optional((g)->gamma_q, (uint64_t)(g)->head_dim, sizeof(float)),                  \
         rlhf__ref_optional((g)->gamma_k, (uint64_t)(g)->head_dim, sizeof(float)),                  \
         rlhf__ref_optional((g)->raw, (rows)*rope_width(g), rlhf_dtype_size((g)->dtype)),           \
@@ -63,8 +71,9 @@ static uint64_t rope_width(const rlhf_rope *g) {
 // Rotate head h of row t. The head begins at element `at` of x. n[head_dim] is scratch memory.
 static void turn_head(const rlhf_rope *g, rlhf_dev x, uint64_t at, uint64_t t, uint64_t h,
                       double *n) {
-    const uint64_t dim = (uint64_t)g->head_dim, half = dim / 2, heads = rope_width(g) / dim;
-    const float *turn = rlhf__ref_f32(g->turn) + (uint64_t)rlhf__ref_i32(g->pos)[t] * dim;
+    const uint64_t dim = (uint64_t)g->head_dim, heads = rope_width(g) / dim;
+    const uint64_t turned = (uint64_t)g->rotary_dim, half = turned / 2;
+    const float *turn = rlhf__ref_f32(g->turn) + (uint64_t)rlhf__ref_i32(g->pos)[t] * turned;
     for (uint64_t c = 0; c < dim; c++) {
         n[c] = rlhf__ref_get(x, g->dtype, at + c);
         if (g->raw) rlhf__ref_put(g->raw, g->dtype, (t * heads + h) * dim + c, n[c]);
@@ -84,6 +93,8 @@ static void turn_head(const rlhf_rope *g, rlhf_dev x, uint64_t at, uint64_t t, u
         rlhf__ref_put(x, g->dtype, at + c, n[c] * cs - n[c + half] * sn);
         rlhf__ref_put(x, g->dtype, at + c + half, n[c + half] * cs + n[c] * sn);
     }
+    for (uint64_t c = turned; g->gamma_q && c < dim; c++)
+        rlhf__ref_put(x, g->dtype, at + c, n[c]);
 }
 
 static rlhf_status rope(void *ctx, const rlhf_rope *from, rlhf_dev x, uint32_t n_rows) {
@@ -110,8 +121,9 @@ static rlhf_status rope(void *ctx, const rlhf_rope *from, rlhf_dev x, uint32_t n
 // The derivative of turn_head. Adds the derivative for this head's gamma to sum[head_dim].
 static void turn_head_bwd(const rlhf_rope *g, rlhf_dev dx, uint64_t at, uint64_t t, uint64_t h,
                           double *n, double *sum) {
-    const uint64_t dim = (uint64_t)g->head_dim, half = dim / 2, heads = rope_width(g) / dim;
-    const float *turn = rlhf__ref_f32(g->turn) + (uint64_t)rlhf__ref_i32(g->pos)[t] * dim;
+    const uint64_t dim = (uint64_t)g->head_dim, heads = rope_width(g) / dim;
+    const uint64_t turned = (uint64_t)g->rotary_dim, half = turned / 2;
+    const float *turn = rlhf__ref_f32(g->turn) + (uint64_t)rlhf__ref_i32(g->pos)[t] * turned;
     for (uint64_t c = 0; c < half; c++) {
         const double cs = (double)turn[c], sn = (double)turn[half + c];
         const double a = rlhf__ref_get(dx, g->dtype, at + c);
@@ -119,6 +131,8 @@ static void turn_head_bwd(const rlhf_rope *g, rlhf_dev dx, uint64_t at, uint64_t
         n[c] = a * cs + b * sn;
         n[c + half] = b * cs - a * sn;
     }
+    for (uint64_t c = turned; c < dim; c++)
+        n[c] = rlhf__ref_get(dx, g->dtype, at + c);
     if (g->gamma_q) {
         const float *gamma = rlhf__ref_f32(h < (uint64_t)g->heads ? g->gamma_q : g->gamma_k);
         const double rinv = (double)rlhf__ref_f32(g->stats)[t * heads + h];

@@ -5,17 +5,19 @@ torch's autograd in float64.
 Usage: make_decoder_vectors.py > decoder_vectors.json   (needs torch and transformers)
 
 Both sides compute the inputs by the formula input(tag, i); only results are stored. The rotation is
-that of transformers' Qwen3, which rotates queries and keys after a norm of each head.
+that of transformers' Qwen3, which rotates queries and keys after a norm of each head, and that of
+its Phi-3, which rotates the first PART elements of each head.
 """
 import json
 
 import numpy as np
 import torch
 import torch.nn.functional as F
+from transformers.models.phi3.modeling_phi3 import apply_rotary_pos_emb as rotate_part
 from transformers.models.qwen3.modeling_qwen3 import apply_rotary_pos_emb
 
 ROWS, D, INNER = 3, 10, 6
-HEADS, KV_HEADS, DIM, N_POS = 4, 2, 8, 12
+HEADS, KV_HEADS, DIM, N_POS, PART = 4, 2, 8, 12, 6
 POS = [0, 5, 11]
 EPS = 0.0625
 
@@ -49,23 +51,24 @@ def silu():
     return out, x.grad
 
 
-def table():
+def table(dim=DIM):
     """cosines and sines as the op reads them, rounded to f32 once."""
-    half = DIM // 2
+    half = dim // 2
     angle = np.arange(N_POS)[:, None] * 100.0 ** -(np.arange(half)[None, :] / half)
     return torch.tensor(np.concatenate([np.cos(angle), np.sin(angle)], 1).astype(np.float32).astype(np.float64))
 
 
-def rope(norms, offset=0):
+def rope(norms, offset=0, dim=DIM):
     x = (2 * inputs(1, ROWS, HEADS + KV_HEADS, DIM)).requires_grad_()
     gamma = [inputs(2, DIM).requires_grad_(), inputs(4, DIM).requires_grad_()]
     q, k = x[:, :HEADS], x[:, HEADS:]
     if norms:
         q = F.rms_norm(q, (DIM,), offset + gamma[0], EPS)
         k = F.rms_norm(k, (DIM,), offset + gamma[1], EPS)
-    t = table()[POS]
-    cos, sin = t[:, : DIM // 2].repeat(1, 2)[None], t[:, DIM // 2 :].repeat(1, 2)[None]
-    q, k = apply_rotary_pos_emb(q.transpose(0, 1)[None], k.transpose(0, 1)[None], cos, sin)
+    t = table(dim)[POS]
+    cos, sin = t[:, : dim // 2].repeat(1, 2)[None], t[:, dim // 2 :].repeat(1, 2)[None]
+    rotate = apply_rotary_pos_emb if dim == DIM else rotate_part
+    q, k = rotate(q.transpose(0, 1)[None], k.transpose(0, 1)[None], cos, sin)
     out = torch.cat([q, k], 1)[0].transpose(0, 1)
     out.backward(inputs(3, ROWS, HEADS + KV_HEADS, DIM))
     return (out, x.grad, gamma[0].grad, gamma[1].grad) if norms else (out, x.grad)
@@ -99,6 +102,11 @@ def main():
         array("norm_rope_" + name, x)
     for name, x in zip(("out", "dx", "dgamma_q", "dgamma_k"), rope(True, 1)):
         array("one_rope_" + name, x)
+    array("part_turn", table(PART))
+    for name, x in zip(("out", "dx"), rope(False, dim=PART)):
+        array("part_rope_" + name, x)
+    for name, x in zip(("out", "dx", "dgamma_q", "dgamma_k"), rope(True, 1, PART)):
+        array("part_norm_rope_" + name, x)
     print("{" + ",\n ".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in out.items()) + "}")
 
 

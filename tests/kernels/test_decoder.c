@@ -127,17 +127,22 @@ struct turned {
     uint32_t rows;
     int32_t heads, kv_heads, head_dim, dtype, norms; // norms 2: with gamma_offset 1
     uint32_t pad; // elements after the keys, which must not change
+    int32_t part; // rotary_dim
 };
 
 static const struct turned turned[] = {
-    {1, 1, 1, 2, RLHF_F32, 0, 0},      {67, 4, 2, 64, RLHF_F32, 0, 128},
-    {33, 3, 3, 24, RLHF_F32, 0, 5},    {70, 14, 2, 64, RLHF_F32, 0, 0},
-    {9, 2, 1, 130, RLHF_F32, 1, 3},    {33, 4, 2, 16, RLHF_F32, 1, 32},
-    {67, 3, 1, 6, RLHF_F32, 1, 0},     {1, 1, 1, 2, RLHF_BF16, 0, 0},
-    {67, 4, 2, 64, RLHF_BF16, 0, 128}, {33, 3, 3, 24, RLHF_BF16, 0, 5},
-    {9, 2, 1, 130, RLHF_BF16, 1, 3},   {33, 4, 2, 16, RLHF_BF16, 1, 32},
-    {67, 3, 1, 6, RLHF_BF16, 1, 0},    {33, 4, 2, 256, RLHF_F32, 2, 0},
-    {33, 4, 1, 256, RLHF_BF16, 2, 3},
+    {1, 1, 1, 2, RLHF_F32, 0, 0, 0},      {67, 4, 2, 64, RLHF_F32, 0, 128, 0},
+    {33, 3, 3, 24, RLHF_F32, 0, 5, 0},    {70, 14, 2, 64, RLHF_F32, 0, 0, 0},
+    {9, 2, 1, 130, RLHF_F32, 1, 3, 0},    {33, 4, 2, 16, RLHF_F32, 1, 32, 0},
+    {67, 3, 1, 6, RLHF_F32, 1, 0, 0},     {1, 1, 1, 2, RLHF_BF16, 0, 0, 0},
+    {67, 4, 2, 64, RLHF_BF16, 0, 128, 0}, {33, 3, 3, 24, RLHF_BF16, 0, 5, 0},
+    {9, 2, 1, 130, RLHF_BF16, 1, 3, 0},   {33, 4, 2, 16, RLHF_BF16, 1, 32, 0},
+    {67, 3, 1, 6, RLHF_BF16, 1, 0, 0},    {33, 4, 2, 256, RLHF_F32, 2, 0, 0},
+    {33, 4, 1, 256, RLHF_BF16, 2, 3, 0},  {33, 4, 2, 96, RLHF_F32, 0, 5, 72},
+    {33, 4, 2, 96, RLHF_BF16, 0, 0, 72},  {67, 3, 1, 32, RLHF_F32, 1, 0, 8},
+    {67, 3, 1, 32, RLHF_BF16, 2, 3, 8},   {9, 2, 1, 130, RLHF_F32, 1, 3, 66},
+    {9, 2, 2, 256, RLHF_BF16, 2, 0, 64},  {33, 3, 1, 6, RLHF_F32, 2, 1, 4},
+    {33, 3, 1, 300, RLHF_F32, 1, 0, 10},
 };
 
 enum { POSITIONS = 50 };
@@ -164,13 +169,15 @@ static rlhf_rope rope_of(struct call *k, const struct turned *s) {
                    .heads = s->heads,
                    .kv_heads = s->kv_heads == s->heads ? 0 : s->kv_heads, // 0: the same number
                    .head_dim = s->head_dim,
+                   .rotary_dim = s->part,
                    .dtype = s->dtype,
                    .n_pos = POSITIONS,
                    .stride = (int64_t)(heads * dim + s->pad),
                    .eps = 0.25,
                    .gamma_offset = s->norms == 2 ? 1.0 : 0.0};
     g.pos = call_ints(k, pos, k->n_rows);
-    g.turn = call_floats(k, angles(k, s->head_dim), POSITIONS * dim, RLHF_F32);
+    const int32_t turns = s->part ? s->part : s->head_dim;
+    g.turn = call_floats(k, angles(k, turns), POSITIONS * (uint64_t)turns, RLHF_F32);
     if (!s->norms) return g;
     g.gamma_q = call_floats(k, call_normal(k, 2, dim, 1.0), dim, RLHF_F32);
     g.gamma_k = call_floats(k, call_normal(k, 3, dim, 1.0), dim, RLHF_F32);
@@ -180,8 +187,8 @@ static rlhf_rope rope_of(struct call *k, const struct turned *s) {
 }
 
 static void label_rope(struct outputs *out, const char *op, const struct turned *s) {
-    snprintf(out->label, sizeof out->label, "%s %u rows, %d (%d) x %d %s%s", op, s->rows, s->heads,
-             s->kv_heads, s->head_dim, s->dtype == RLHF_BF16 ? "bf16" : "f32",
+    snprintf(out->label, sizeof out->label, "%s %u rows, %d (%d) x %d (%d) %s%s", op, s->rows,
+             s->heads, s->kv_heads, s->head_dim, s->part, s->dtype == RLHF_BF16 ? "bf16" : "f32",
              s->norms ? " with norms" : "");
 }
 
@@ -276,9 +283,10 @@ static void rope_of_rows(void **state) {
 }
 
 static void rope_on_threads(void **state) {
-    static const struct turned tall[] = {{501, 5, 2, 32, RLHF_F32, 1, 7},
-                                         {501, 6, 2, 24, RLHF_BF16, 1, 0},
-                                         {501, 6, 2, 24, RLHF_BF16, 0, 48}};
+    static const struct turned tall[] = {{501, 5, 2, 32, RLHF_F32, 1, 7, 0},
+                                         {501, 6, 2, 24, RLHF_BF16, 1, 0, 0},
+                                         {501, 6, 2, 24, RLHF_BF16, 0, 48, 0},
+                                         {501, 5, 2, 32, RLHF_F32, 1, 0, 24}};
     for (size_t i = 0; i < CHECK_COUNT(tall); i++) {
         check_threads(*state, rope, &tall[i], tall[i].rows);
         check_threads(*state, rope_bwd, &tall[i], tall[i].rows);
@@ -288,7 +296,7 @@ static void rope_on_threads(void **state) {
 // Elements after the keys are not modified, whatever their values.
 static void rope_leaves_the_rest(void **state) {
     struct kit *kit = *state;
-    static const struct turned s = {3, 2, 1, 8, RLHF_BF16, 1, 5};
+    static const struct turned s = {3, 2, 1, 8, RLHF_BF16, 1, 5, 0};
     static const uint32_t all[] = {0, 1, 2};
     rlhf_compute *backends[] = {kit->ref, kit->cpu1};
     for (size_t b = 0; b < CHECK_COUNT(backends); b++) {
@@ -308,6 +316,30 @@ static void rope_leaves_the_rest(void **state) {
     }
 }
 
+// Without norms, the elements of a head from rotary_dim on keep their bits, whatever they are.
+static void rope_leaves_the_rest_of_a_head(void **state) {
+    struct kit *kit = *state;
+    static const struct turned s = {3, 2, 1, 8, RLHF_F32, 0, 0, 6};
+    static const uint32_t all[] = {0, 1, 2};
+    rlhf_compute *backends[] = {kit->ref, kit->cpu1};
+    for (size_t b = 0; b < CHECK_COUNT(backends); b++) {
+        struct call k = {.c = backends[b], .rows = all, .n_rows = s.rows};
+        const rlhf_rope g = rope_of(&k, &s);
+        float *x = call_normal(&k, 1, 72, 1.0), got[72];
+        for (int i = 6; i < 72; i += 8) {
+            x[i] = -0.0f;
+            x[i + 1] = i % 16 == 6 ? INFINITY : 1e-42f;
+        }
+        rlhf_dev dev = call_floats(&k, x, 72, s.dtype);
+        KIT_OK(k.c, k.c->rope(k.c->ctx, &g, dev, 3));
+        KIT_OK(k.c, k.c->rope_bwd(k.c->ctx, &g, dev, NULL, NULL, 3));
+        kit_read(k.c, got, dev, 72, s.dtype);
+        for (int i = 6; i < 72; i += 8)
+            assert_memory_equal(&got[i], &x[i], 2 * sizeof *got);
+        call_finish(&k);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(match),
                                        cmocka_unit_test(rows),
@@ -315,6 +347,7 @@ int main(void) {
                                        cmocka_unit_test(rope_matches),
                                        cmocka_unit_test(rope_of_rows),
                                        cmocka_unit_test(rope_on_threads),
-                                       cmocka_unit_test(rope_leaves_the_rest)};
+                                       cmocka_unit_test(rope_leaves_the_rest),
+                                       cmocka_unit_test(rope_leaves_the_rest_of_a_head)};
     return cmocka_run_group_tests_name("kernels: decoder", tests, kit_setup, kit_teardown);
 }

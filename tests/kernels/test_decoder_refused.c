@@ -121,6 +121,9 @@ static void geometry(void **state) {
         BOTH(kv_heads, -1, "head", "-1 heads of keys");
         BOTH(head_dim, 7, "head_dim", "an odd head");
         BOTH(head_dim, 0, "head_dim", "an empty head");
+        BOTH(rotary_dim, 3, "rotary_dim", "an odd part");
+        BOTH(rotary_dim, 10, "rotary_dim", "a part wider than the head");
+        BOTH(rotary_dim, -2, "rotary_dim", "a part of -2 elements");
         BOTH(n_pos, 0, "n_pos", "no positions");
         BOTH(stride, 23, "stride", "rows that overlap");
         BOTH(dtype, RLHF_I32, "rope", "i32");

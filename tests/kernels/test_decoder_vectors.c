@@ -5,7 +5,7 @@
 #include "support/tensor_close.h"
 
 // The sizes of make_decoder_vectors.py.
-enum { ROWS = 3, D = 10, INNER = 6, HEADS = 4, KV_HEADS = 2, DIM = 8, N_POS = 12 };
+enum { ROWS = 3, D = 10, INNER = 6, HEADS = 4, KV_HEADS = 2, DIM = 8, N_POS = 12, PART = 6 };
 
 static json_t *vectors;
 static double vec_eps;
@@ -84,24 +84,30 @@ static void gate(struct call *k) {
 
 enum { WIDTH = (HEADS + KV_HEADS) * DIM };
 
-// With norms; `one`: gamma_offset is 1.
-static void normed_rope(struct call *k, rlhf_rope g, int one) {
-    static const char *const names[2][4] = {
-        {"norm_rope_out", "norm_rope_dx", "norm_rope_dgamma_q", "norm_rope_dgamma_k"},
-        {"one_rope_out", "one_rope_dx", "one_rope_dgamma_q", "one_rope_dgamma_k"}};
-    g.gamma_offset = one;
+// Compares x and dx, and with norms the gradients of the gammas, with the vectors `name`_out and so
+// on.
+static void rope_of(struct call *k, const rlhf_rope *g, const char *name) {
+    static const char *const ends[] = {"out", "dx", "dgamma_q", "dgamma_k"};
+    rlhf_dev x = inputs(k, 1, ROWS * WIDTH, 2.0f), dx = inputs(k, 3, ROWS * WIDTH, 1.0f);
+    rlhf_dev dq = g->gamma_q ? call_zeros(k, DIM, RLHF_F32) : NULL;
+    rlhf_dev dk = g->gamma_q ? call_zeros(k, DIM, RLHF_F32) : NULL;
+    rlhf_dev all[] = {x, dx, dq, dk};
+    KIT_OK(k->c, k->c->rope(k->c->ctx, g, x, ROWS));
+    KIT_OK(k->c, k->c->rope_bwd(k->c->ctx, g, dx, dq, dk, ROWS));
+    for (size_t i = 0; i < (dq ? 4 : 2); i++) {
+        char key[64];
+        snprintf(key, sizeof key, "%s_%s", name, ends[i]);
+        check(k, all[i], key, i < 2 ? ROWS * WIDTH : DIM);
+    }
+}
+
+static void normed_rope(struct call *k, rlhf_rope g, double offset, const char *name) {
+    g.gamma_offset = offset;
     g.gamma_q = inputs(k, 2, DIM, 1.0f);
     g.gamma_k = inputs(k, 4, DIM, 1.0f);
     g.raw = call_zeros(k, ROWS * WIDTH, RLHF_F32);
     g.stats = call_zeros(k, ROWS * (HEADS + KV_HEADS), RLHF_F32);
-    rlhf_dev x = inputs(k, 1, ROWS * WIDTH, 2.0f), dx = inputs(k, 3, ROWS * WIDTH, 1.0f);
-    rlhf_dev dq = call_zeros(k, DIM, RLHF_F32), dk = call_zeros(k, DIM, RLHF_F32);
-    KIT_OK(k->c, k->c->rope(k->c->ctx, &g, x, ROWS));
-    KIT_OK(k->c, k->c->rope_bwd(k->c->ctx, &g, dx, dq, dk, ROWS));
-    check(k, x, names[one][0], ROWS * WIDTH);
-    check(k, dx, names[one][1], ROWS * WIDTH);
-    check(k, dq, names[one][2], DIM);
-    check(k, dk, names[one][3], DIM);
+    rope_of(k, &g, name);
 }
 
 static void rope(struct call *k) {
@@ -119,13 +125,14 @@ static void rope(struct call *k) {
     numbers_floats(vectors, "turn", turn, N_POS * DIM);
     g.pos = call_ints(k, pos, ROWS);
     g.turn = call_floats(k, turn, N_POS * DIM, RLHF_F32);
-    rlhf_dev x = inputs(k, 1, ROWS * WIDTH, 2.0f), dx = inputs(k, 3, ROWS * WIDTH, 1.0f);
-    KIT_OK(k->c, k->c->rope(k->c->ctx, &g, x, ROWS));
-    KIT_OK(k->c, k->c->rope_bwd(k->c->ctx, &g, dx, NULL, NULL, ROWS));
-    check(k, x, "rope_out", ROWS * WIDTH);
-    check(k, dx, "rope_dx", ROWS * WIDTH);
-    for (int one = 0; one < 2; one++)
-        normed_rope(k, g, one);
+    rope_of(k, &g, "rope");
+    normed_rope(k, g, 0, "norm_rope");
+    normed_rope(k, g, 1, "one_rope");
+    numbers_floats(vectors, "part_turn", turn, N_POS * PART);
+    g.turn = call_floats(k, turn, N_POS * PART, RLHF_F32);
+    g.rotary_dim = PART;
+    rope_of(k, &g, "part_rope");
+    normed_rope(k, g, 1, "part_norm_rope");
 }
 
 static void on_all(void **state, void (*run)(struct call *)) {

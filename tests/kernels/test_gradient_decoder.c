@@ -102,14 +102,23 @@ static void gate_is_differentiated(void **state) {
 enum { RP_ROWS = 5, RP_HEADS = 3, RP_KV = 1, RP_DIM = 6, RP_POS = 9 };
 enum { RP_N = RP_ROWS * (RP_HEADS + RP_KV) * RP_DIM };
 
+struct rope_form {
+    const char *name;
+    uint32_t n_in; // 1, or 3 with norms
+    double offset;
+    int32_t part; // how many elements of a head are rotated
+};
+
 static rlhf_rope rope_of(struct call *k, const struct diff *d) {
+    const struct rope_form *f = d->shape;
+    const int part = f->part, half = part / 2;
     int32_t pos[RP_ROWS];
     float turn[RP_POS * RP_DIM];
     for (int i = 0; i < RP_ROWS; i++)
         pos[i] = i * 5 % RP_POS;
-    for (int i = 0; i < RP_POS * RP_DIM; i++) {
-        const double angle = i / RP_DIM * pow(10.0, -(double)(i % (RP_DIM / 2)) / (RP_DIM / 2));
-        turn[i] = (float)(i % RP_DIM < RP_DIM / 2 ? cos(angle) : sin(angle));
+    for (int i = 0; i < RP_POS * part; i++) {
+        const double angle = i / part * pow(10.0, -(double)(i % half) / half);
+        turn[i] = (float)(i % part < half ? cos(angle) : sin(angle));
     }
     rlhf_rope g = {.size = sizeof g,
                    .heads = RP_HEADS,
@@ -119,9 +128,10 @@ static rlhf_rope rope_of(struct call *k, const struct diff *d) {
                    .n_pos = RP_POS,
                    .stride = RP_N / RP_ROWS,
                    .eps = 0.3,
-                   .gamma_offset = *(const double *)d->shape};
+                   .gamma_offset = f->offset,
+                   .rotary_dim = f->part};
     g.pos = call_ints(k, pos, RP_ROWS);
-    g.turn = up(k, turn, RP_POS * RP_DIM);
+    g.turn = up(k, turn, (uint64_t)(RP_POS * part));
     if (d->n_in == 1) return g;
     g.gamma_q = up(k, d->in[1], RP_DIM);
     g.gamma_k = up(k, d->in[2], RP_DIM);
@@ -153,13 +163,18 @@ static void rope_backward(struct call *k, struct diff *d) {
 
 static void rope_is_differentiated(void **state) {
     struct kit *kit = *state;
-    static const double offsets[] = {0.0, 0.0, 1.0};
-    for (uint32_t norms = 0; norms < 3; norms++) {
-        static const char *const names[] = {"rope", "rope with norms", "rope with offset"};
+    static const struct rope_form forms[] = {
+        {"rope", 1, 0.0, RP_DIM},
+        {"rope with norms", 3, 0.0, RP_DIM},
+        {"rope with offset", 3, 1.0, RP_DIM},
+        {"rope of a part", 1, 0.0, 4},
+        {"rope of a part with norms", 3, 1.0, 2},
+    };
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         struct call k = {.c = kit->ref};
-        struct diff d = {.name = names[norms],
-                         .shape = &offsets[norms],
-                         .n_in = norms ? 3 : 1,
+        struct diff d = {.name = forms[i].name,
+                         .shape = &forms[i],
+                         .n_in = forms[i].n_in,
                          .n_out = 1,
                          .in_n = {RP_N, RP_DIM, RP_DIM},
                          .out_n = {RP_N},

@@ -98,14 +98,14 @@ END
 // ---- RoPE ----
 
 struct rope_args {
-    size_t half;
+    size_t half, rest;
     int bf16, with_norm;
 };
 
 enum { ROPE_ROWS = 3, ROPE_HEADS = 3, ROPE_KV = 1 };
 
 static size_t rope_stride(const struct rope_args *g) {
-    return (ROPE_HEADS + ROPE_KV) * 2 * g->half;
+    return (ROPE_HEADS + ROPE_KV) * 2 * (g->half + g->rest);
 }
 
 static struct rlhf__rope_rows rope_rows(const struct levels *l, const struct rope_args *g,
@@ -120,6 +120,7 @@ static struct rlhf__rope_rows rope_rows(const struct levels *l, const struct rop
                                 .heads = ROPE_HEADS,
                                 .kv_heads = ROPE_KV,
                                 .half = g->half,
+                                .rest = g->rest,
                                 .eps = 1e-6f,
                                 .offset = g->with_norm == 2 ? 1.0f : 0.0f};
     if (!g->with_norm) return r;
@@ -157,7 +158,7 @@ static void call_rope_bwd(const struct levels *l, const struct rlhf__hot *t, cha
 
 static void rotations(void **state) {
     struct levels *l = *state;
-    struct rope_args g;
+    struct rope_args g = {.rest = 0};
     for (g.half = 4; g.half <= 64; g.half += 4)
         for (g.bf16 = 0; g.bf16 < 2; g.bf16++)
             for (g.with_norm = 0; g.with_norm < 3; g.with_norm++) {
@@ -166,6 +167,22 @@ static void rotations(void **state) {
                 levels_compare(l, "rope", call_rope, &g, bytes + 64);
                 levels_compare(l, "rope_bwd", call_rope_bwd, &g, bytes + 16 * g.half);
             }
+}
+
+// Heads of which only a part is rotated.
+static void rotations_of_parts(void **state) {
+    struct levels *l = *state;
+    struct rope_args g;
+    for (g.half = 2; g.half <= 36; g.half += 17)
+        for (g.rest = 1; g.rest <= 28; g.rest += 9)
+            for (g.bf16 = 0; g.bf16 < 2; g.bf16++)
+                for (g.with_norm = 0; g.with_norm < 3; g.with_norm++) {
+                    levels_fill(l, 8192, 2.0f);
+                    const size_t bytes = ROPE_ROWS * rope_stride(&g) * (g.bf16 ? 2 : 4);
+                    levels_compare(l, "rope_part", call_rope, &g, bytes + 64);
+                    levels_compare(l, "rope_part_bwd", call_rope_bwd, &g,
+                                   bytes + 16 * (g.half + g.rest));
+                }
 }
 
 // ---- attention ----
@@ -333,9 +350,9 @@ static int teardown(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(of_lengths),    cmocka_unit_test(rotations),
-        cmocka_unit_test(attention),     cmocka_unit_test(limited_attention),
-        cmocka_unit_test(all_functions),
+        cmocka_unit_test(of_lengths),         cmocka_unit_test(rotations),
+        cmocka_unit_test(attention),          cmocka_unit_test(limited_attention),
+        cmocka_unit_test(rotations_of_parts), cmocka_unit_test(all_functions),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

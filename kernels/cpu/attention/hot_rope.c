@@ -2,9 +2,9 @@
 // backward. Compiled once per instruction-set level (vec.h). The formulas are in
 // kernels/reference/rope.c.
 //
-// A vector of channels c in the first half of a head is rotated together with the vector of
-// channels c + h in the second half. The result of a head depends only on the head and its
-// position.
+// A vector of channels c in the first half of a head, or of its part that is rotated, is rotated
+// together with the vector of channels c + h in the second half. The result of a head depends only
+// on the head and its position.
 #include "machine/any.h"
 #include "machine/hot.h"
 
@@ -36,10 +36,10 @@ INLINE struct pair turn(struct pair x, struct pair t, const int back) {
          c += VF_LANES)
 // NOLINTEND(bugprone-macro-parentheses)
 
-// Rotate all heads of a row, without norms. Each angle is read once for all heads.
-INLINE void turn_row(char *x, const int bf16, size_t heads, size_t half, const float *angles,
-                     const int back) {
-    const size_t step = 2 * half * (bf16 ? 2 : 4);
+// Rotate all heads of a row, without norms. Each angle is read once for all heads. `step` is the
+// number of bytes from head to head.
+INLINE void turn_row(char *x, const int bf16, size_t heads, size_t step, size_t half,
+                     const float *angles, const int back) {
     EACH_PAIR(c, m, half) {
         struct pair t = load_pair(angles, 0, half, c, m);
         for (size_t h = 0; h < heads; h++)
@@ -48,6 +48,12 @@ INLINE void turn_row(char *x, const int bf16, size_t heads, size_t half, const f
     }
 }
 
+// ---- with norms ----
+//
+// A head has up to two parts: the elements that are rotated, and the rest. The rest is computed in
+// pairs too, so that both parts have the same code. The functions below are for one part: its
+// pointers point to the part's first element, and `angles` is NULL for the rest.
+
 // offset + gamma
 INLINE struct pair factors(const float *gamma, float offset, size_t half, size_t c, size_t m) {
     const vf o = vf_set1(offset);
@@ -55,33 +61,37 @@ INLINE struct pair factors(const float *gamma, float offset, size_t half, size_t
     return (struct pair){vf_add(o, g.a), vf_add(o, g.b)};
 }
 
-// Normalizes and rotates one head. Returns 1 / rms.
-INLINE float norm_head(char *x, char *raw, const int bf16, size_t half, const float *angles,
-                       const float *gamma, float offset, float eps) {
-    vf sum = vf_zero();
+// Rotates x by the position's angle, if the part is rotated.
+INLINE struct pair turn_part(struct pair x, const float *angles, size_t half, size_t c, size_t m,
+                             const int back) {
+    return angles ? turn(x, load_pair(angles, 0, half, c, m), back) : x;
+}
+
+// sum + the squares of the part's elements
+INLINE vf add_squares(vf sum, const char *x, const int bf16, size_t half) {
     EACH_PAIR(c, m, half) {
         struct pair v = load_pair(x, bf16, half, c, m);
         sum = vf_fma(v.b, v.b, vf_fma(v.a, v.a, sum));
     }
-    if (raw) memcpy(raw, x, 2 * half * (bf16 ? 2 : 4));
-    float rinv = 1.0f / __builtin_sqrtf(vf_hsum(sum) / (float)(2 * half) + eps);
-    vf rs = vf_set1(rinv);
+    return sum;
+}
+
+INLINE void norm_part(char *x, const int bf16, size_t half, const float *angles, const float *gamma,
+                      float offset, vf rs) {
     EACH_PAIR(c, m, half) {
         struct pair v = load_pair(x, bf16, half, c, m), g = factors(gamma, offset, half, c, m);
         v = (struct pair){vf_mul(vf_mul(v.a, rs), g.a), vf_mul(vf_mul(v.b, rs), g.b)};
-        store_pair(x, bf16, half, c, turn(v, load_pair(angles, 0, half, c, m), 0), m);
+        store_pair(x, bf16, half, c, turn_part(v, angles, half, c, m, 0), m);
     }
-    return rinv;
 }
 
-// The derivative of norm_head. Unless part is NULL, adds the derivative of gamma to part[2 half].
-INLINE void norm_head_bwd(char *dx, const char *raw, const int bf16, size_t half,
-                          const float *angles, const float *gamma, float offset, float rinv,
-                          float *part) {
-    vf rs = vf_set1(rinv), sum = vf_zero();
-    EACH_PAIR(c, m, half) { // sums d(loss)/d(normalized head) times xhat
-        struct pair t = load_pair(angles, 0, half, c, m), x = load_pair(raw, bf16, half, c, m);
-        struct pair d = turn(load_pair(dx, bf16, half, c, m), t, 1);
+// sum + d(loss)/d(normalized element) times xhat, over the part. Unless part is NULL, adds the
+// derivative of gamma to part[2 half].
+INLINE vf add_products(vf sum, const char *dx, const char *raw, const int bf16, size_t half,
+                       const float *angles, const float *gamma, float offset, vf rs, float *part) {
+    EACH_PAIR(c, m, half) {
+        struct pair x = load_pair(raw, bf16, half, c, m);
+        struct pair d = turn_part(load_pair(dx, bf16, half, c, m), angles, half, c, m, 1);
         struct pair g = factors(gamma, offset, half, c, m);
         d = (struct pair){vf_mul(d.a, vf_mul(x.a, rs)), vf_mul(d.b, vf_mul(x.b, rs))};
         sum = vf_fma(d.b, g.b, vf_fma(d.a, g.a, sum));
@@ -89,10 +99,14 @@ INLINE void norm_head_bwd(char *dx, const char *raw, const int bf16, size_t half
         struct pair p = load_pair(part, 0, half, c, m);
         store_pair(part, 0, half, c, (struct pair){vf_add(p.a, d.a), vf_add(p.b, d.b)}, m);
     }
-    vf mean = vf_set1(vf_hsum(sum) / (float)(2 * half));
+    return sum;
+}
+
+INLINE void norm_part_bwd(char *dx, const char *raw, const int bf16, size_t half,
+                          const float *angles, const float *gamma, float offset, vf rs, vf mean) {
     EACH_PAIR(c, m, half) {
-        struct pair t = load_pair(angles, 0, half, c, m), x = load_pair(raw, bf16, half, c, m);
-        struct pair d = turn(load_pair(dx, bf16, half, c, m), t, 1);
+        struct pair x = load_pair(raw, bf16, half, c, m);
+        struct pair d = turn_part(load_pair(dx, bf16, half, c, m), angles, half, c, m, 1);
         struct pair g = factors(gamma, offset, half, c, m);
         d.a = vf_fnma(vf_mul(x.a, rs), mean, vf_mul(d.a, g.a));
         d.b = vf_fnma(vf_mul(x.b, rs), mean, vf_mul(d.b, g.b));
@@ -100,27 +114,53 @@ INLINE void norm_head_bwd(char *dx, const char *raw, const int bf16, size_t half
     }
 }
 
+// Normalizes and rotates one head. Returns 1 / rms.
+INLINE float norm_head(const struct rlhf__rope_rows *r, char *x, char *raw, const int bf16,
+                       const float *angles, const float *gamma) {
+    const size_t half = r->half, rest = r->rest, es = bf16 ? 2 : 4, dim = 2 * (half + rest);
+    char *end = x + 2 * half * es; // of the part that is rotated
+    vf sum = add_squares(add_squares(vf_zero(), x, bf16, half), end, bf16, rest);
+    if (raw) memcpy(raw, x, dim * es);
+    float rinv = 1.0f / __builtin_sqrtf(vf_hsum(sum) / (float)dim + r->eps);
+    norm_part(x, bf16, half, angles, gamma, r->offset, vf_set1(rinv));
+    norm_part(end, bf16, rest, NULL, gamma + 2 * half, r->offset, vf_set1(rinv));
+    return rinv;
+}
+
+// The derivative of norm_head. Unless part is NULL, adds the derivative of gamma to part.
+INLINE void norm_head_bwd(const struct rlhf__rope_rows *r, char *dx, const char *raw,
+                          const int bf16, const float *angles, const float *gamma, float rinv,
+                          float *part) {
+    const size_t half = r->half, rest = r->rest, to = 2 * half, skip = to * (bf16 ? 2 : 4);
+    const vf rs = vf_set1(rinv);
+    vf sum = add_products(vf_zero(), dx, raw, bf16, half, angles, gamma, r->offset, rs, part);
+    sum = add_products(sum, dx + skip, raw + skip, bf16, rest, NULL, gamma + to, r->offset, rs,
+                       part ? part + to : NULL);
+    const vf mean = vf_set1(vf_hsum(sum) / (float)(2 * (half + rest)));
+    norm_part_bwd(dx, raw, bf16, half, angles, gamma, r->offset, rs, mean);
+    norm_part_bwd(dx + skip, raw + skip, bf16, rest, NULL, gamma + to, r->offset, rs, mean);
+}
+
 INLINE void rows_of(const struct rlhf__rope_rows *r, const int bf16, const int back) {
-    const size_t half = r->half, heads = r->heads + r->kv_heads, es = bf16 ? 2 : 4;
+    const size_t heads = r->heads + r->kv_heads, es = bf16 ? 2 : 4;
+    const size_t dim = 2 * (r->half + r->rest), width = dim * es; // bytes per head
     for (size_t t = 0; t < r->rows; t++) {
         char *x = (char *)r->x + t * r->stride * es;
-        const float *angles = r->turn + (size_t)r->pos[t] * 2 * half;
+        const float *angles = r->turn + (size_t)r->pos[t] * 2 * r->half;
         if (!r->gamma_q) {
-            turn_row(x, bf16, heads, half, angles, back);
+            turn_row(x, bf16, heads, width, r->half, angles, back);
             continue;
         }
         for (size_t h = 0; h < heads; h++) {
             const size_t at = t * heads + h, keys = h >= r->heads;
             const float *gamma = keys ? r->gamma_k : r->gamma_q;
-            const size_t width = 2 * half * es; // bytes per head
             char *head = x + h * width;
             if (back) {
-                float *part = r->part ? r->part + keys * 2 * half : NULL;
-                norm_head_bwd(head, (const char *)r->raw + at * width, bf16, half, angles, gamma,
-                              r->offset, r->stats[at], part);
+                norm_head_bwd(r, head, (const char *)r->raw + at * width, bf16, angles, gamma,
+                              r->stats[at], r->part ? r->part + keys * dim : NULL);
             } else {
                 char *raw = r->raw ? (char *)r->raw + at * width : NULL;
-                float rinv = norm_head(head, raw, bf16, half, angles, gamma, r->offset, r->eps);
+                float rinv = norm_head(r, head, raw, bf16, angles, gamma);
                 if (r->stats) r->stats[at] = rinv;
             }
         }

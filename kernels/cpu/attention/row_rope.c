@@ -14,11 +14,16 @@ static rlhf_status read_rope(struct rlhf__cpu *cpu, const char *op, rlhf_rope *g
     RLHF_TRY(rlhf__cpu_copy_in(cpu, op, g, sizeof *g, from, RLHF_SIZE_TO(rlhf_rope, stats)));
     RLHF_TRY(rlhf__cpu_check_dtype(cpu, op, g->dtype));
     if (!g->kv_heads) g->kv_heads = g->heads;
+    if (!g->rotary_dim) g->rotary_dim = g->head_dim;
     if (g->heads < 1 || g->kv_heads < 1 || g->head_dim < 2 || g->head_dim % 2 || g->n_pos < 1)
         return rlhf__cpu_fail(cpu, RLHF_E_INVALID,
                               "%s: %d heads, %d of keys, head_dim %d, n_pos %d: all are at least 1 "
                               "and head_dim is even",
                               op, g->heads, g->kv_heads, g->head_dim, g->n_pos);
+    if (g->rotary_dim < 0 || g->rotary_dim > g->head_dim || g->rotary_dim % 2)
+        return rlhf__cpu_fail(cpu, RLHF_E_INVALID,
+                              "%s: rotary_dim %d must be even and at most head_dim %d", op,
+                              g->rotary_dim, g->head_dim);
     const int64_t width = ((int64_t)g->heads + g->kv_heads) * g->head_dim;
     if (g->stride < width)
         return rlhf__cpu_fail(cpu, RLHF_E_INVALID,
@@ -59,7 +64,8 @@ static struct rlhf__rope_rows rows_at(const rlhf_rope *g, rlhf_dev x, uint64_t r
         .stride = (size_t)g->stride,
         .heads = (size_t)g->heads,
         .kv_heads = (size_t)g->kv_heads,
-        .half = (size_t)g->head_dim / 2,
+        .half = (size_t)g->rotary_dim / 2,
+        .rest = (size_t)(g->head_dim - g->rotary_dim) / 2,
         .eps = (float)g->eps,
         .offset = (float)g->gamma_offset,
     };

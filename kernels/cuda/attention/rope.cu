@@ -1,5 +1,6 @@
 // rope.cu: rotary positions (Su et al. 2021) on queries and keys, optionally after an RMS norm of
-// each head: y_c = n_c cos - n_{c+h} sin, y_{c+h} = n_{c+h} cos + n_c sin.
+// each head: y_c = n_c cos - n_{c+h} sin, y_{c+h} = n_{c+h} cos + n_c sin, and y_c = n_c for the
+// elements of a head that are not rotated.
 #include "attention/rope.h"
 #include "machine/table.h"
 
@@ -16,6 +17,10 @@ rlhf_status rlhf__rope_read(struct rlhf__cuda *cu, const char *op, struct rlhf__
                                "%s: %d heads, %d of keys, head_dim %d (which must be even), n_pos "
                                "%d",
                                op, g.heads, keys, g.head_dim, g.n_pos);
+    if (g.rotary_dim < 0 || g.rotary_dim > g.head_dim || g.rotary_dim % 2)
+        return rlhf__cuda_fail(cu, RLHF_E_INVALID,
+                               "%s: rotary_dim %d must be even and at most head_dim %d", op,
+                               g.rotary_dim, g.head_dim);
     const int64_t width = ((int64_t)g.heads + keys) * g.head_dim;
     if (g.stride < width)
         return rlhf__cuda_fail(cu, RLHF_E_INVALID, "%s: stride is %lld, queries and keys have %lld",
@@ -38,7 +43,8 @@ rlhf_status rlhf__rope_read(struct rlhf__cuda *cu, const char *op, struct rlhf__
     a->queries = (uint32_t)g.heads;
     a->heads = (uint32_t)g.heads + (uint32_t)keys;
     a->dim = (uint32_t)g.head_dim;
-    a->half = a->dim / 2;
+    a->half = (uint32_t)(g.rotary_dim ? g.rotary_dim : g.head_dim) / 2;
+    a->rest = a->dim / 2 - a->half;
     a->n_pos = g.n_pos;
     a->eps = (float)g.eps;
     a->offset = (float)g.gamma_offset;
@@ -85,22 +91,51 @@ rlhf_status rlhf__rope_turn(struct rlhf__cuda *cu, const struct rlhf__rope_args 
     return turn_as(cu, a, rlhf__cuda_f32(x), back);
 }
 
-// ---- with norms: a warp per head; lane l has pairs 128 g + 4 l .. + 3, g = 0, 1, ... ----
+// ---- with norms: a warp per head; of each part, lane l has pairs 128 g + 4 l .. + 3, g = 0, 1,
+// ...
 
 // 1 / sqrt(mean(x^2) + eps) of a head. Unless raw is NULL, also saves the head there.
 template <class T, bool WIDE>
 static __device__ __forceinline__ float head_stat(const rlhf__rope_args &a, const T *line, T *raw) {
     float u[N], v[N], square = 0.0f;
-    for (uint32_t c = threadIdx.x % 32 * N; c < a.half; c += PAIRS) {
-        rlhf__load<WIDE>(u, line, c, a.half);
-        rlhf__load<WIDE>(v, line + a.half, c, a.half);
-        for (int j = 0; j < N; j++)
-            square = fmaf(v[j], v[j], fmaf(u[j], u[j], square));
-        if (!raw) continue;
-        rlhf__store<WIDE>(raw, u, c, a.half);
-        rlhf__store<WIDE>(raw + a.half, v, c, a.half);
+    for (int rest = 0; rest < 2; rest++) {
+        const rlhf__rope_part p = rlhf__rope_part_of(a, rest);
+        for (uint32_t c = threadIdx.x % 32 * N; c < p.half; c += PAIRS) {
+            rlhf__load<WIDE>(u, line + p.at, c, p.half);
+            rlhf__load<WIDE>(v, line + p.at + p.half, c, p.half);
+            for (int j = 0; j < N; j++)
+                square = fmaf(v[j], v[j], fmaf(u[j], u[j], square));
+            if (!raw) continue;
+            rlhf__store<WIDE>(raw + p.at, u, c, p.half);
+            rlhf__store<WIDE>(raw + p.at + p.half, v, c, p.half);
+        }
     }
     return 1.0f / sqrtf(rlhf__warp_sum(square) / (float)a.dim + a.eps);
+}
+
+// Normalizes and rotates a part of a head.
+template <class T, bool WIDE>
+static __device__ __forceinline__ void norm_part(const rlhf__rope_args &a, rlhf__rope_part p,
+                                                 T *line, const float *gamma, const float *turn,
+                                                 float rinv) {
+    line += p.at;
+    gamma += p.at;
+    for (uint32_t c = threadIdx.x % 32 * N; c < p.half; c += PAIRS) {
+        float u[N], v[N], cosine[N], sine[N], low[N], high[N];
+        rlhf__load<WIDE>(u, line, c, p.half);
+        rlhf__load<WIDE>(v, line + p.half, c, p.half);
+        rlhf__load<WIDE>(low, gamma, c, p.half);
+        rlhf__load<WIDE>(high, gamma + p.half, c, p.half);
+        if (p.turns) rlhf__load<WIDE>(cosine, turn, c, p.half);
+        if (p.turns) rlhf__load<WIDE>(sine, turn + p.half, c, p.half);
+        for (int j = 0; j < N; j++) {
+            u[j] = (a.offset + low[j]) * (u[j] * rinv);
+            v[j] = (a.offset + high[j]) * (v[j] * rinv);
+            if (p.turns) rlhf__rope_pair(&u[j], &v[j], cosine[j], sine[j]);
+        }
+        rlhf__store<WIDE>(line, u, c, p.half);
+        rlhf__store<WIDE>(line + p.half, v, c, p.half);
+    }
 }
 
 template <class T, bool WIDE>
@@ -115,22 +150,8 @@ static __global__ void __launch_bounds__(32 * WARPS) rope_norm(rlhf__rope_args a
     T *const line = x + t * (uint64_t)a.stride + h * a.dim;
     const float rinv = head_stat<T, WIDE>(a, line, a.raw ? (T *)a.raw + i * a.dim : NULL);
     if (a.stats && lane == 0) a.stats[i] = rinv;
-    for (uint32_t c = lane * N; c < a.half; c += PAIRS) {
-        float u[N], v[N], cosine[N], sine[N], low[N], high[N];
-        rlhf__load<WIDE>(u, line, c, a.half);
-        rlhf__load<WIDE>(v, line + a.half, c, a.half);
-        rlhf__load<WIDE>(low, gamma, c, a.half);
-        rlhf__load<WIDE>(high, gamma + a.half, c, a.half);
-        rlhf__load<WIDE>(cosine, turn, c, a.half);
-        rlhf__load<WIDE>(sine, turn + a.half, c, a.half);
-        for (int j = 0; j < N; j++) {
-            u[j] = (a.offset + low[j]) * (u[j] * rinv);
-            v[j] = (a.offset + high[j]) * (v[j] * rinv);
-            rlhf__rope_pair(&u[j], &v[j], cosine[j], sine[j]);
-        }
-        rlhf__store<WIDE>(line, u, c, a.half);
-        rlhf__store<WIDE>(line + a.half, v, c, a.half);
-    }
+    norm_part<T, WIDE>(a, rlhf__rope_part_of(a, false), line, gamma, turn, rinv);
+    norm_part<T, WIDE>(a, rlhf__rope_part_of(a, true), line, gamma, turn, rinv);
 }
 
 template <class T>

@@ -5,17 +5,18 @@
 #include "machine/context.h"
 #include "row/lanes.h"
 
-// One call, in the form that kernels use. A head has `dim` elements in pairs (c, c + half). The
-// heads of row t of x start at t * stride; the heads of queries come first.
+// One call, in the form that kernels use. The first 2 `half` elements of a head are rotated in
+// pairs (c, c + half). The heads of row t of x start at t * stride; the heads of queries come
+// first.
 struct rlhf__rope_args {
     const int32_t *pos;
-    const float *turn; // [n_pos, dim]: cosines, sines
+    const float *turn; // [n_pos, 2 half]: cosines, sines
     const float *gamma_q, *gamma_k;
     void *raw;    // [rows, heads * dim], or NULL
     float *stats; // [rows, heads], or NULL
     int64_t stride;
     uint32_t rows, heads, queries; // heads: total number for queries and keys
-    uint32_t dim, half;
+    uint32_t dim, half, rest;      // elements of a head: 2 half + 2 rest
     int32_t n_pos;
     float eps, offset; // offset: added to the gammas
     struct rlhf__fault *fault;
@@ -35,7 +36,7 @@ rlhf_status rlhf__rope_turn(struct rlhf__cuda *cu, const struct rlhf__rope_args 
 template <int N, class T> static inline bool rlhf__rope_aligned(const rlhf__rope_args &a, T *x) {
     return rlhf__aligned<N>(x, (uint64_t)a.stride) && rlhf__aligned<N>((T *)a.raw, 0) &&
            rlhf__aligned<N>(a.turn, 0) && rlhf__aligned<N>(a.gamma_q, 0) &&
-           rlhf__aligned<N>(a.gamma_k, 0) && a.half % N == 0;
+           rlhf__aligned<N>(a.gamma_k, 0) && a.half % N == 0 && a.rest % N == 0;
 }
 
 // Returns the table's entry for the position of row t of x, or NULL if the position is invalid. If
@@ -43,9 +44,21 @@ template <int N, class T> static inline bool rlhf__rope_aligned(const rlhf__rope
 static __device__ __forceinline__ const float *rlhf__rope_at(const rlhf__rope_args &a, uint64_t t,
                                                              bool first) {
     const int32_t p = a.pos[t];
-    if (p >= 0 && p < a.n_pos) return a.turn + (uint64_t)p * a.dim;
+    if (p >= 0 && p < a.n_pos) return a.turn + (uint64_t)p * 2 * a.half;
     if (first) rlhf__fault_raise(a.fault, a.code, (long long)t, p, a.n_pos);
     return NULL;
+}
+
+// A part of a head: the elements that are rotated, or the rest, which is computed in pairs too.
+struct rlhf__rope_part {
+    uint32_t at, half; // its first element; half of its elements
+    bool turns;
+};
+
+static __device__ __forceinline__ rlhf__rope_part rlhf__rope_part_of(const rlhf__rope_args &a,
+                                                                     bool rest) {
+    if (rest) return {2 * a.half, a.rest, false};
+    return {0, a.half, true};
 }
 
 // Rotates (u, v) by the angle with this cosine and sine.

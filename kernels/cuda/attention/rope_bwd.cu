@@ -1,6 +1,7 @@
 // rope_bwd.cu: the derivative of rope.cu. With gamma standing for offset + gamma and n = gamma
 // xhat, xhat = x r:
 //   dn_c = dy_c cos + dy_{c+h} sin, dn_{c+h} = dy_{c+h} cos - dy_c sin;
+//   dn_c = dy_c for the elements of a head that are not rotated;
 //   dgamma += dn xhat, dx = (gamma dn - xhat mean(gamma dn xhat)) r.
 #include "attention/rope.h"
 #include "machine/table.h"
@@ -8,26 +9,26 @@
 
 enum { N = 4, WARPS = 8, PAIRS = 32 * N, CHUNK = 16, KINDS = 2 };
 
-// Backward of N pairs of a head. Returns dn in u and v, and xhat in p and q.
+// Backward of N pairs of part s of a head. Returns dn in u and v, and xhat in p and q.
 template <class T, bool WIDE>
 static __device__ __forceinline__ void
-pairs_back(const rlhf__rope_args &a, const T *line, const T *raw, const float *turn, float rinv,
+pairs_back(const rlhf__rope_part &s, const T *line, const T *raw, const float *turn, float rinv,
            uint32_t c, float (&u)[N], float (&v)[N], float (&p)[N], float (&q)[N]) {
     float cosine[N], sine[N];
-    rlhf__load<WIDE>(u, line, c, a.half);
-    rlhf__load<WIDE>(v, line + a.half, c, a.half);
-    rlhf__load<WIDE>(p, raw, c, a.half);
-    rlhf__load<WIDE>(q, raw + a.half, c, a.half);
-    rlhf__load<WIDE>(cosine, turn, c, a.half);
-    rlhf__load<WIDE>(sine, turn + a.half, c, a.half);
+    rlhf__load<WIDE>(u, line + s.at, c, s.half);
+    rlhf__load<WIDE>(v, line + s.at + s.half, c, s.half);
+    rlhf__load<WIDE>(p, raw + s.at, c, s.half);
+    rlhf__load<WIDE>(q, raw + s.at + s.half, c, s.half);
+    if (s.turns) rlhf__load<WIDE>(cosine, turn, c, s.half);
+    if (s.turns) rlhf__load<WIDE>(sine, turn + s.half, c, s.half);
     for (int j = 0; j < N; j++) {
-        rlhf__rope_pair(&u[j], &v[j], cosine[j], -sine[j]);
+        if (s.turns) rlhf__rope_pair(&u[j], &v[j], cosine[j], -sine[j]);
         p[j] *= rinv;
         q[j] *= rinv;
     }
 }
 
-// ---- dx: a warp per head; lane l has pairs 128 g + 4 l .. + 3, g = 0, 1, ... ----
+// ---- dx: a warp per head; of each part, lane l has pairs 128 g + 4 l .. + 3, g = 0, 1, ... ----
 
 template <class T, bool WIDE>
 static __global__ void __launch_bounds__(32 * WARPS) rope_bwd_dx(rlhf__rope_args a, T *dx) {
@@ -42,49 +43,59 @@ static __global__ void __launch_bounds__(32 * WARPS) rope_bwd_dx(rlhf__rope_args
     const T *const raw = (const T *)a.raw + i * a.dim;
     const float rinv = a.stats[i];
     float u[N], v[N], p[N], q[N], low[N], high[N], sum = 0.0f;
-    for (uint32_t c = lane * N; c < a.half; c += PAIRS) {
-        pairs_back<T, WIDE>(a, line, raw, turn, rinv, c, u, v, p, q);
-        rlhf__load<WIDE>(low, gamma, c, a.half);
-        rlhf__load<WIDE>(high, gamma + a.half, c, a.half);
-        for (int j = 0; j < N; j++)
-            sum = fmaf((a.offset + high[j]) * v[j], q[j],
-                       fmaf((a.offset + low[j]) * u[j], p[j], sum));
+    for (int rest = 0; rest < 2; rest++) {
+        const rlhf__rope_part s = rlhf__rope_part_of(a, rest);
+        for (uint32_t c = lane * N; c < s.half; c += PAIRS) {
+            pairs_back<T, WIDE>(s, line, raw, turn, rinv, c, u, v, p, q);
+            rlhf__load<WIDE>(low, gamma + s.at, c, s.half);
+            rlhf__load<WIDE>(high, gamma + s.at + s.half, c, s.half);
+            for (int j = 0; j < N; j++)
+                sum = fmaf((a.offset + high[j]) * v[j], q[j],
+                           fmaf((a.offset + low[j]) * u[j], p[j], sum));
+        }
     }
     sum = rlhf__warp_sum(sum) / (float)a.dim;
-    for (uint32_t c = lane * N; c < a.half; c += PAIRS) {
-        pairs_back<T, WIDE>(a, line, raw, turn, rinv, c, u, v, p, q);
-        rlhf__load<WIDE>(low, gamma, c, a.half);
-        rlhf__load<WIDE>(high, gamma + a.half, c, a.half);
-        for (int j = 0; j < N; j++) {
-            u[j] = fmaf(-p[j], sum, (a.offset + low[j]) * u[j]) * rinv;
-            v[j] = fmaf(-q[j], sum, (a.offset + high[j]) * v[j]) * rinv;
+    for (int rest = 0; rest < 2; rest++) {
+        const rlhf__rope_part s = rlhf__rope_part_of(a, rest);
+        for (uint32_t c = lane * N; c < s.half; c += PAIRS) {
+            pairs_back<T, WIDE>(s, line, raw, turn, rinv, c, u, v, p, q);
+            rlhf__load<WIDE>(low, gamma + s.at, c, s.half);
+            rlhf__load<WIDE>(high, gamma + s.at + s.half, c, s.half);
+            for (int j = 0; j < N; j++) {
+                u[j] = fmaf(-p[j], sum, (a.offset + low[j]) * u[j]) * rinv;
+                v[j] = fmaf(-q[j], sum, (a.offset + high[j]) * v[j]) * rinv;
+            }
+            rlhf__store<WIDE>(line + s.at, u, c, s.half);
+            rlhf__store<WIDE>(line + s.at + s.half, v, c, s.half);
         }
-        rlhf__store<WIDE>(line, u, c, a.half);
-        rlhf__store<WIDE>(line + a.half, v, c, a.half);
     }
 }
 
 // ---- dgamma, before dx is overwritten ----
 //
-// A chunk is 16 rows; its heads are numbered row by row. A block computes 128 pairs. Its warp w
-// adds up heads w, w + 8, ... of the chunk, with separate sums for query heads and key heads. The
-// sums of the warps are then added in order; parts.h adds the sums of the chunks.
+// A chunk is 16 rows; its heads are numbered row by row. A block computes 128 pairs of the part
+// that is rotated or, if blockIdx.y is at least `turning`, of the rest. Its warp w adds up heads w,
+// w + 8, ... of the chunk, with separate sums for query heads and key heads. The sums of the warps
+// are then added in order; parts.h adds the sums of the chunks.
 
 template <class T, bool WIDE>
 static __global__ void __launch_bounds__(32 * WARPS)
-    rope_bwd_sums(rlhf__rope_args a, const T *dx, float *part) {
+    rope_bwd_sums(rlhf__rope_args a, const T *dx, float *part, uint32_t turning) {
     SHARED(float[WARPS][KINDS][2][PAIRS], of_warps);
     const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    const uint32_t c0 = blockIdx.y * PAIRS, c = c0 + lane * N;
+    const bool rest = blockIdx.y >= turning;
+    const rlhf__rope_part own = rlhf__rope_part_of(a, rest);
+    const uint32_t c0 = (blockIdx.y - (rest ? turning : 0)) * PAIRS, c = c0 + lane * N;
     const uint64_t first = (uint64_t)blockIdx.x * CHUNK,
                    end = first + CHUNK < a.rows ? first + CHUNK : a.rows;
     float sums[KINDS][2][N] = {}, u[N], v[N], p[N], q[N];
     for (uint64_t i = first * a.heads + warp; i < end * a.heads; i += WARPS) {
         const uint64_t t = i / a.heads, h = i % a.heads;
         const float *const turn = rlhf__rope_at(a, t, false);
-        if (!turn || c >= a.half) continue;
+        if (!turn || c >= own.half) continue;
         const T *const line = dx + t * (uint64_t)a.stride + h * a.dim;
-        pairs_back<T, WIDE>(a, line, (const T *)a.raw + i * a.dim, turn, a.stats[i], c, u, v, p, q);
+        pairs_back<T, WIDE>(own, line, (const T *)a.raw + i * a.dim, turn, a.stats[i], c, u, v, p,
+                            q);
         for (int j = 0; j < N; j++) {
             const float low = u[j] * p[j], high = v[j] * q[j];
             const bool query = h < a.queries;
@@ -100,11 +111,11 @@ static __global__ void __launch_bounds__(32 * WARPS)
     __syncthreads();
     for (uint32_t i = threadIdx.x; i < KINDS * 2 * PAIRS; i += 32 * WARPS) {
         const uint32_t k = i / (2 * PAIRS), s = i / PAIRS % 2, at = i % PAIRS;
-        if (c0 + at >= a.half) continue;
+        if (c0 + at >= own.half) continue;
         float sum = of_warps[0][k][s][at];
         for (int w = 1; w < WARPS; w++)
             sum += of_warps[w][k][s][at];
-        part[((uint64_t)blockIdx.x * KINDS + k) * a.dim + s * a.half + c0 + at] = sum;
+        part[((uint64_t)blockIdx.x * KINDS + k) * a.dim + own.at + s * own.half + c0 + at] = sum;
     }
 }
 
@@ -131,9 +142,10 @@ static rlhf_status norm_back(struct rlhf__cuda *cu, const struct rlhf__rope_args
         void *part = NULL;
         RLHF_TRY(
             rlhf__cuda_workspace(cu, RLHF__CUDA_WS_PARTIAL, parts_bytes(a->rows, a->dim), &part));
+        const uint32_t turning = (a->half + PAIRS - 1) / PAIRS;
         RUN(cu, (wide ? rope_bwd_sums<T, true> : rope_bwd_sums<T, false>),
-            dim3(chunks, (a->half + PAIRS - 1) / PAIRS), block, 0, *a, (const T *)dx,
-            (float *)part);
+            dim3(chunks, turning + (a->rest + PAIRS - 1) / PAIRS), block, 0, *a, (const T *)dx,
+            (float *)part, turning);
         RLHF_TRY(rlhf__cuda_add_parts(cu, dgamma, (const float *)part, chunks, KINDS, a->dim));
     }
     RUN(cu, (wide ? rope_bwd_dx<T, true> : rope_bwd_dx<T, false>),

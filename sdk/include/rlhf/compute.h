@@ -115,9 +115,10 @@ typedef struct rlhf_attn {
 
 // Rotary position embedding (Su et al. 2021), the variant that rotates the two halves of a head:
 // for pair (c, c + h), where h = head_dim / 2, y_c = x_c cos - x_{c+h} sin and y_{c+h} = x_{c+h}
-// cos + x_c sin. cos and sin are in the position's row of the table `turn`. The rows of x are
-// `stride` elements apart. Each begins with the queries (heads * head_dim elements), followed by
-// the keys (kv_heads * head_dim); the elements after the keys are unchanged.
+// cos + x_c sin. With rotary_dim below head_dim, only the first rotary_dim elements of a head are
+// rotated, in pairs (c, c + rotary_dim / 2). cos and sin are in the position's row of the table
+// `turn`. The rows of x are `stride` elements apart. Each begins with the queries (heads * head_dim
+// elements), followed by the keys (kv_heads * head_dim); the elements after the keys are unchanged.
 //
 // With gamma_q and gamma_k, each head is RMS-normalized first: x = gamma * x / sqrt(mean(x^2) +
 // eps). Norm and rotation are computed in f32 from the stored values and rounded once.
@@ -130,13 +131,15 @@ typedef struct rlhf_rope {
     int64_t stride;          // elements between rows of x, at least those of the queries and keys
     double eps;              // epsilon of the norms
     rlhf_dev pos;            // i32 [rows], 0 .. n_pos - 1 (others give RLHF_E_INVALID, as for ids)
-    rlhf_dev turn; // f32 [n_pos, head_dim]: cosines of the position's h angles, then their sines
+    rlhf_dev turn; // f32 [n_pos, rotary_dim]: cosines of the position's h angles, then their sines
     rlhf_dev gamma_q, gamma_k; // f32 [head_dim] each; both NULL: no norms
     // The data of the norms for the backward pass: rope writes both arrays, and rope_bwd reads
     // them. Both are NULL without norms, and in a forward pass that no backward pass follows.
     rlhf_dev raw;        // dtype [rows, (heads + kv_heads) * head_dim]: x on entry
     rlhf_dev stats;      // f32 [rows, heads + kv_heads]: 1 / sqrt(mean(x^2) + eps) of each head
     double gamma_offset; // added to gamma_q and gamma_k, as in rms_norm
+    int32_t rotary_dim;  // even, at most head_dim; 0 = head_dim
+    int32_t reserved;    // 0
 } rlhf_rope;
 
 // The distribution over the vocabulary for sampling and scoring. Steps in order: logits *
