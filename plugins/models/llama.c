@@ -13,11 +13,12 @@ enum family {
     VAULTGEMMA,
     GEMMA3,
     GRANITE,
-    GRANITE_HYBRID
+    GRANITE_HYBRID,
+    PHI3
 };
 static const char *const names[] = {"llama",   "mistral",          "qwen2",      "qwen3",
                                     "smollm3", "gemma2",           "vaultgemma", "gemma3_text",
-                                    "granite", "granitemoehybrid", NULL};
+                                    "granite", "granitemoehybrid", "phi3",       NULL};
 
 // Granite 4: gate and up projection are one tensor.
 static const struct rlhf_tf_name hybrid_layers[] = {
@@ -33,6 +34,16 @@ static const struct rlhf_tf_name vault_layers[] = {
     {RLHF_TF_N2_G, RLHF_TF_ALL, "pre_feedforward_layernorm.weight"},
     {RLHF_TF_FC_W, RLHF_TF_GATE, "mlp.gate_proj.weight"},
     {RLHF_TF_FC_W, RLHF_TF_UP, "mlp.up_proj.weight"},
+    {RLHF_TF_OUT_W, RLHF_TF_ALL, "mlp.down_proj.weight"},
+    {0, RLHF_TF_ALL, NULL}};
+
+// Phi-3: queries, keys and values are one tensor, and so are gate and up projection.
+static const struct rlhf_tf_name phi_layers[] = {
+    {RLHF_TF_N1_G, RLHF_TF_ALL, "input_layernorm.weight"},
+    {RLHF_TF_QKV_W, RLHF_TF_ALL, "self_attn.qkv_proj.weight"},
+    {RLHF_TF_PROJ_W, RLHF_TF_ALL, "self_attn.o_proj.weight"},
+    {RLHF_TF_N2_G, RLHF_TF_ALL, "post_attention_layernorm.weight"},
+    {RLHF_TF_FC_W, RLHF_TF_ALL, "mlp.gate_up_proj.weight"},
     {RLHF_TF_OUT_W, RLHF_TF_ALL, "mlp.down_proj.weight"},
     {0, RLHF_TF_ALL, NULL}};
 
@@ -88,6 +99,8 @@ static const struct rlhf_tf_family families[] = {
     [GRANITE_HYBRID] = {.reads = RLHF_TF_READS_ATTENTION_BIAS | RLHF_TF_READS_SCALARS |
                                  RLHF_TF_READS_HYBRID,
                         .layers = hybrid_layers},
+    // also Phi-3.5 and Phi-4 (2024), Phi-4-mini (2025)
+    [PHI3] = {.reads = RLHF_TF_READS_WINDOW | RLHF_TF_READS_PHI, .layers = phi_layers},
 };
 
 struct config {
@@ -111,7 +124,7 @@ static const rlhf_plugin descriptor = {
     .id = "org.rlhf-host.model.llama",
     .version = RLHF_SDK_VERSION,
     .summary = "llama, mistral, qwen2, qwen3, smollm3, gemma2, vaultgemma, gemma3_text, granite, "
-               "granitemoehybrid: causal language model and sequence classifier",
+               "granitemoehybrid, phi3: causal language model and sequence classifier",
     .vendor = "rlhf-host",
     .license = "Apache-2.0",
     RLHF_TF_PLUGIN(struct config, opts, create),

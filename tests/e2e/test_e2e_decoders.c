@@ -234,7 +234,8 @@ static void refused(void **state) {
          "num_local_experts 8 is not implemented"},
         {"qwen3", "s/\"qwen3\"/\"qwen3_moe\"/",
          "model_type 'qwen3_moe' is not supported; supported: distilbert, gemma2, gemma3_text, "
-         "gpt2, granite, granitemoehybrid, llama, mistral, qwen2, qwen3, smollm3, vaultgemma"},
+         "gpt2, granite, granitemoehybrid, llama, mistral, phi3, qwen2, qwen3, smollm3, "
+         "vaultgemma"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         done(t, e2e_shell(t, "rm -rf x && cp -r %s x && sed -i '%s' x/config.json", cases[i].model,

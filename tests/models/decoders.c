@@ -94,6 +94,20 @@ static const struct setting outside_no_rope[] = {
     WIDE, {"skips", "1"}, {"attention_bias", "1"}, {"rope_theta", "2e6"},
     {"tie_word_embeddings", "true"}, END};
 
+#define LONG(key, value) {"rope_scaling." key, value}
+const struct setting tiny_phi3[] = {
+    TINY, {"partial_rotary_factor", "0.75"}, {"sliding_window", "5"}, {"rms_norm_eps", "1e-5"}, END};
+static const struct setting phi3_short[] = {
+    TINY, {"rms_norm_eps", "1e-5"}, {"original_max_position_embeddings", "16"},
+    LONG("type", "longrope"), LONG("short_factor", "1.0,1.3,2.0,3.0"),
+    LONG("long_factor", "9,9,9,9"), END};
+const struct setting long_phi3[] = {
+    TINY, {"rms_norm_eps", "1e-5"}, {"original_max_position_embeddings", "8"},
+    {"tie_word_embeddings", "true"}, ROPE("rope_type", "su"), ROPE("partial_rotary_factor", "0.5"),
+    ROPE("short_factor", "1,1"), ROPE("long_factor", "2,5"), {"long_factors", "1"}, END};
+const struct setting phi3_score[] = {
+    TINY, {"rms_norm_eps", "1e-5"}, {"partial_rotary_factor", "0.5"}, {"pad_token_id", "29"}, END};
+
 #define GEMMA                                                                                      \
     {"vocab_size", "61"}, {"hidden_size", "24"}, {"intermediate_size", "20"},                      \
     {"num_hidden_layers", "2"}, {"max_position_embeddings", "24"}, {"num_attention_heads", "4"},   \
@@ -133,6 +147,9 @@ const struct decoder decoders[N_DECODERS] = {
     {"granite", "granite", tiny_granite, 0, 0},
     {"granitemoehybrid", "granitemoehybrid", tiny_hybrid, 0, 0},
     {"granite_no_rope", "granitemoehybrid", hybrid_no_rope, 1, 0},
+    {"phi3", "phi3", tiny_phi3, 0, 0},
+    {"phi3_short", "phi3", phi3_short, 0, 0},
+    {"phi3_long", "phi3", long_phi3, 0, 0},
     {"granite", "outside_family", outside_granite, 0, 0},
     {"smollm3", "outside_family", outside_no_rope, 0, 0},
     {"no_rope", "smollm3", no_rope, 1, 0},

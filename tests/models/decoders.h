@@ -11,7 +11,7 @@ struct decoder {
     int32_t partly, reserved;
 };
 
-enum { N_DECODERS = 25 };
+enum { N_DECODERS = 28 };
 extern const struct decoder decoders[N_DECODERS];
 // Two models that together cover everything. tiny_qwen2 has grouped heads, biases and a tied head.
 // tiny_qwen3 has norms of heads, wide heads, an untied head and stretched positions.
@@ -27,7 +27,10 @@ extern const struct setting tied_qwen3[], wider_qwen3[];
 // norms around blocks, windows and positions by kind of layer
 extern const struct setting tiny_gemma3[];
 extern const struct setting tiny_gemma2[]; // capped scores; a window in every second layer
+// three quarters of a head rotate, and every layer has a window; longrope with the long factors
+extern const struct setting tiny_phi3[], long_phi3[];
 // pad_token_id 29
-extern const struct setting llama_score[], qwen3_score[], smollm3_score[], gemma2_score[];
+extern const struct setting llama_score[], qwen3_score[], smollm3_score[], phi3_score[],
+    gemma2_score[];
 
 #endif

@@ -184,6 +184,13 @@ SCALARS = dict(embedding_multiplier=3.0, residual_multiplier=0.22, attention_mul
 HYBRID = dict(layer_types=["attention", "attention"], num_local_experts=0, shared_intermediate_size=20,
               position_embedding_type="rope", mamba_n_heads=4, mamba_d_head=8)
 
+
+
+def phi(original, short, long, **more):
+    return hf.Phi3Config(**TINY, original_max_position_embeddings=original, **more, rope_scaling=dict(
+        type="longrope", short_factor=short, long_factor=long))
+
+
 # Name -> class of the model, its config. test_vectors.c has the same list in `decoders`.
 DECODERS = {
     "llama": (hf.LlamaForCausalLM, hf.LlamaConfig(**TINY)),
@@ -217,6 +224,11 @@ DECODERS = {
     "granite": (hf.GraniteForCausalLM, hf.GraniteConfig(**WIDE, **SCALARS, rms_norm_eps=1e-2)),
     "granitemoehybrid": (hf.GraniteMoeHybridForCausalLM, hf.GraniteMoeHybridConfig(
         **WIDE, **SCALARS, **HYBRID, tie_word_embeddings=True)),
+    "phi3": (hf.Phi3ForCausalLM, hf.Phi3Config(**TINY, partial_rotary_factor=0.75, sliding_window=5)),
+    "phi3_short": (hf.Phi3ForCausalLM, phi(original=16, short=[1.0, 1.3, 2.0, 3.0], long=[9.0] * 4)),
+    # Some rows are longer than the original context and some are not; here all have the long factors.
+    "phi3_long": (hf.Phi3ForCausalLM, phi(original=8, short=[2.0, 5.0], long=[2.0, 5.0], tie_word_embeddings=True,
+                                          partial_rotary_factor=0.5)),
 }
 # The same with other positions: log-probs and the gradients of one matrix.
 ROTARY = {
@@ -365,6 +377,8 @@ def main():
         hf.SmolLM3Config(**dict(WIDE, **padded, no_rope_layers=[1, 0]))).double())
     classifier("gemma2_score", hf.Gemma2ForSequenceClassification(
         hf.Gemma2Config(**dict(CAPPED, **padded))).double())
+    classifier("phi3_score", hf.Phi3ForSequenceClassification(
+        hf.Phi3Config(**dict(TINY, **padded, partial_rotary_factor=0.5))).double())
     classifier("gpt2_padded", gpt2_classifier(3, 29))
 
 

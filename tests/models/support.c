@@ -180,6 +180,18 @@ static rlhf_i64_list numbers(const char *text) {
     return list;
 }
 
+// The numbers of "1.5,2", until the fourth call with a text.
+static rlhf_f64_list reals(const char *text) {
+    static double items[4][64];
+    static uint32_t calls;
+    double *to = items[text ? calls++ % 4 : 0];
+    rlhf_f64_list list = {to, 0};
+    char *end;
+    for (; text && *text && list.len < 64; text = *end ? end + 1 : end)
+        to[list.len++] = strtod(text, &end);
+    return list;
+}
+
 // The words of "a,b", ended by NULL, until the next call.
 static const char *const *strings(const char *text) {
     static char copy[256];
@@ -202,6 +214,7 @@ static void set_field(void *config, const rlhf_opt *o, const char *text) {
     double f64 = text ? atof(text) : o->f_def;
     const char *s = text ? text : o->s_def;
     rlhf_i64_list list;
+    rlhf_f64_list factors;
     const char *const *words;
     if (o->type == RLHF_T_ENUM && text)
         for (i32 = 0; o->choices[i32] && strcmp(o->choices[i32], text) != 0;)
@@ -224,6 +237,10 @@ static void set_field(void *config, const rlhf_opt *o, const char *text) {
     case RLHF_T_I64_LIST: // one such option in a test
         list = numbers(text);
         memcpy(at, &list, sizeof list);
+        break;
+    case RLHF_T_F64_LIST:
+        factors = reals(text);
+        memcpy(at, &factors, sizeof factors);
         break;
     default:
         memcpy(at, &s, sizeof s);

@@ -100,7 +100,37 @@ static void test_refused(void **state) {
         {"llama",
          {{"rope_parameters.rope_type", "dynamic"}},
          "rope_parameters.rope_type \"dynamic\" is not implemented; known: default, linear"},
-        {"llama", {{"rope_scaling.type", "longrope"}}, "rope_scaling.type \"longrope\" is not"},
+        {"llama",
+         {{"rope_scaling.type", "longrope"},
+          {"rope_scaling.short_factor", "1,2"},
+          {"head_dim", "8"}},
+         "rope_scaling.short_factor has 2 numbers; it must have one for each of the 4 pairs"},
+        {"phi3",
+         {{"rope_scaling.type", "longrope"},
+          {"rope_scaling.short_factor", "1,1"},
+          {"original_max_position_embeddings", "12"},
+          {"long_factors", "1"}},
+         "rope_scaling.long_factor has 0 numbers; it must have one for each of the 2 pairs"},
+        {"phi3",
+         {{"rope_parameters.rope_type", "longrope"},
+          {"rope_parameters.long_factor", "1,1"},
+          {"rope_parameters.original_max_position_embeddings", "12"}, // only the config's counts
+          {"long_factors", "1"}},
+         "long_factors is true, but max_position_embeddings (24) is not above "
+         "original_max_position_embeddings (4096)"},
+        {"phi3",
+         {{"rope_parameters.rope_type", "linear"}, {"rope_parameters.factor", "2"}},
+         "rope_parameters.rope_type \"linear\" is not implemented for this model_type; known: "
+         "default, longrope"},
+        {"phi3",
+         {{"partial_rotary_factor", "0.75"}}, // of a head of 4
+         "partial_rotary_factor 0.75 rotates 3 elements of a head of 4; known: an even number"},
+        {"phi3",
+         {{"rope_parameters.partial_rotary_factor", "0"}, {"partial_rotary_factor", "0.5"}},
+         "partial_rotary_factor 0 rotates 0 elements"},
+        {"gemma3_text",
+         {{"rope_scaling.rope_type", "longrope"}},
+         "rope_scaling.short_factor has 0 numbers"},
         {"llama", {{"rope_scaling.rope_type", "linear"}}, "rope_scaling.factor is missing"},
         {"llama",
          {{"rope_parameters.rope_type", "llama3"}, {"rope_parameters.factor", "2"}},
@@ -165,6 +195,8 @@ static void test_accepted(void **state) {
         {"qwen2", {{"sliding_window", "8"}, {"max_window_layers", "0"}}, NULL},
         {"qwen2", {{"rope_parameters.rope_type", "yarn"}}, NULL}, // factor: ratio of the contexts
         {"qwen2", {{"hidden_size", "18"}, {"head_dim", "4"}}, NULL},
+        {"phi3", {{"num_key_value_heads", "-1"}, {"rope_parameters.rope_theta", "500"}}, NULL},
+        {"llama", {{"partial_rotary_factor", "1"}}, NULL},
         {"smollm3", {{"no_rope_layers", "1,1,0,1"}}, NULL}, // more than layers
         {"vaultgemma", {{"sliding_window", "8"}}, NULL},    // without caps
         {"smollm3", {{"sliding_window", "8"}}, NULL},
@@ -172,6 +204,26 @@ static void test_accepted(void **state) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         check(&cases[i]);
+}
+
+// Without the long factors, a longrope model has the context that it was first trained with.
+static void test_context(void **state) {
+    (void)state;
+    struct backend b = backend_open("reference", 1, 0);
+    const rlhf_model_open o = open_args(&b, RLHF_F32, 0);
+    for (int32_t more = 0; more < 2; more++) {
+        struct setting all[N_SHAPE + 5] = {{NULL, NULL}};
+        memcpy(all, shape, sizeof shape);
+        all[N_SHAPE] = (struct setting){"original_max_position_embeddings", "9"};
+        all[N_SHAPE + 1] = (struct setting){"rope_scaling.type", "longrope"};
+        all[N_SHAPE + 2] = (struct setting){"rope_scaling.short_factor", "1,1"};
+        all[N_SHAPE + 3] = (struct setting){"rope_scaling.long_factor", "1,1"};
+        if (more) all[N_SHAPE + 3] = (struct setting){"rope_scaling.short_factor", "1,2"};
+        struct model m = model_open(more ? "llama" : "phi3", all, &o);
+        assert_int_equal(m.info.n_ctx, 9);
+        model_close(&m);
+    }
+    backend_close(&b);
 }
 
 // If config.json lacks head_dim, qwen3 has heads of width 128, and qwen2 divides the model's width.
@@ -193,8 +245,8 @@ static void test_head_dim(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_refused),
-                                       cmocka_unit_test(test_accepted),
-                                       cmocka_unit_test(test_head_dim)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_accepted),
+        cmocka_unit_test(test_context), cmocka_unit_test(test_head_dim)};
     return cmocka_run_group_tests_name("decoders' config.json", tests, NULL, NULL);
 }

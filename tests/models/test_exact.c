@@ -31,7 +31,9 @@ static const struct shape tiny_decoders[] = {{"qwen2", "qwen2", tiny_qwen2, 61, 
                                              {"window", "mistral", tiny_window, 61, 7, 12, 2},
                                              {"gemma2", "gemma2", tiny_gemma2, 61, 7, 12, 2},
                                              {"gemma3", "gemma3_text", tiny_gemma3, 61, 7, 12, 2},
-                                             {"granite", "granite", tiny_granite, 61, 7, 12, 5}};
+                                             {"granite", "granite", tiny_granite, 61, 7, 12, 5},
+                                             {"phi3", "phi3", tiny_phi3, 61, 7, 12, 2},
+                                             {"longrope", "phi3", long_phi3, 61, 7, 12, 2}};
 static const struct shape wide_decoders[] = {
     {"wide", "qwen3", wider_qwen3, 1037, 40, 50, 2},
     {"wide window", "qwen2", wider_window, 1037, 40, 50, 2}};

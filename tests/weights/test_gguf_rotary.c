@@ -107,12 +107,13 @@ static void of_model(const json_t *config, int32_t dim, struct rlhf_tf_rotary *o
     struct rlhf__strings strings = {0};
     struct rlhf__error err = {0, ""};
     void *c = NULL;
+    int32_t context;
     check_ok(rlhf__opt_table_init(&t, rlhf_tf_decoder_opts, RLHF_TF_N_DECODER_OPTS,
                                   sizeof(rlhf_opt), &err),
              &err);
     check_ok(rlhf__opts_new(&t, sizeof(struct rlhf_tf_decoder), config, &from, &strings, &c, &err),
              &err);
-    assert_int_equal(rlhf_tf_rotary_read(&host, c, &family, dim, out), RLHF_OK);
+    assert_int_equal(rlhf_tf_rotary_read(&host, c, &family, dim, out, &context), RLHF_OK);
     free(c);
     rlhf__strings_finish(&strings);
 }

@@ -35,6 +35,8 @@ static const struct {
     {"gemma3_text", NULL, "Gemma3ForCausalLM"},
     {"granite", NULL, "GraniteForCausalLM"},
     {"granitemoehybrid", NULL, "GraniteMoeHybridForCausalLM"},
+    {"phi3", "score.weight", "Phi3ForSequenceClassification"},
+    {"phi3", NULL, "Phi3ForCausalLM"},
 };
 
 static const char *class_of(const json_t *config, const struct rlhf__weights *w) {

@@ -110,12 +110,13 @@ enum rlhf_tf_bias {
 // et al. 2025); by `frequency`; or by `other`.
 enum rlhf_tf_turn { RLHF_TF_TURN_NONE = 0, RLHF_TF_TURN = 1, RLHF_TF_TURN_OTHER = 2 };
 
-// Rotary positions (Su et al. 2021). The pair (c, c + head_dim / 2) of a head is rotated by the
-// angle position * frequency[c]. The cosine and sine are also multiplied by a scale.
+// Rotary positions (Su et al. 2021). The pair (c, c + dim / 2) of a head is rotated by the angle
+// position * frequency[c]. The cosine and sine are also multiplied by a scale.
 struct rlhf_tf_rotary {
-    double *frequency; // [head_dim / 2]; NULL: positions have embeddings instead (RLHF_TF_WPE)
+    double *frequency; // [dim / 2]; NULL: positions have embeddings instead (RLHF_TF_WPE)
     double scale;
-    // [head_dim / 2]: the frequencies of layers that have others, without a scale; or NULL
+    int32_t dim; // the first elements of a head, which are rotated; even; 0: all of the head
+    // [dim / 2]: the frequencies of layers that have others, without a scale; or NULL
     double *other;
     // [n_layer], enum rlhf_tf_turn; NULL: all layers rotate by `frequency`. A layer that does not
     // rotate cannot have a qk_norm.

@@ -15,18 +15,21 @@ static const char *const layer_types[] = {"full_attention", "sliding_attention",
 // clang-format off
 // NOLINTBEGIN(bugprone-macro-parentheses): a member in offsetof must not be in parentheses
 #define ROPE_OPTS(o)                                                                               \
-    RLHF_OPT_STR(config, o.rope_type, NULL, "default, linear, llama3 or yarn"),                    \
+    RLHF_OPT_STR(config, o.rope_type, NULL, "default, linear, llama3, yarn or longrope"),          \
     RLHF_OPT_STR(config, o.type, NULL, "what rope_type was called before"),                        \
     RLHF_OPT_F64(config, o.rope_theta, 0, 0, 1e15, "base of the wavelengths"),                     \
     RLHF_OPT_F64(config, o.factor, 0, 0, 1e6, "wavelengths are stretched by this"),                \
     RLHF_OPT_F64(config, o.low_freq_factor, 0, 0, 1e6, "llama3: longer waves are stretched"),      \
     RLHF_OPT_F64(config, o.high_freq_factor, 0, 0, 1e6, "llama3: shorter waves are not"),          \
-    RLHF_OPT_F64(config, o.attention_factor, 0, 0, 1e6, "yarn: scale of cosines and sines"),       \
+    RLHF_OPT_F64(config, o.attention_factor, 0, 0, 1e6,                                            \
+                 "yarn, longrope: scale of cosines and sines"),                                    \
     RLHF_OPT_F64(config, o.beta_fast, 0, 0, 1e6, "yarn: rotations above which nothing changes"),   \
     RLHF_OPT_F64(config, o.beta_slow, 0, 0, 1e6, "yarn: rotations below which all is stretched"),  \
     RLHF_OPT_F64(config, o.mscale, 0, 0, 1e6, "yarn: for attention_factor, if it is not given"),   \
     RLHF_OPT_F64(config, o.mscale_all_dim, 0, 0, 1e6, "yarn: likewise"),                           \
-    RLHF_OPT_F64(config, o.partial_rotary_factor, 1, 0, 1, "must be 1: all of a head turns"),      \
+    RLHF_OPT_F64(config, o.partial_rotary_factor, -1, -1, 1, "phi3: the part of a head that turns"), \
+    RLHF_OPT_F64_LIST(config, o.short_factor, 1e-9, 1e9, "longrope: wavelengths are stretched"),   \
+    RLHF_OPT_F64_LIST(config, o.long_factor, 1e-9, 1e9, "longrope: the same, with long_factors"),  \
     RLHF_OPT_I64(config, o.original_max_position_embeddings, 0, 0, 1 << 24,                        \
                  "context before it was stretched"),                                               \
     RLHF_OPT_BOOL(config, o.truncate, 1, "yarn: the bounds are whole pairs")
@@ -67,7 +70,12 @@ const rlhf_opt rlhf_tf_decoder_opts[RLHF_TF_N_DECODER_OPTS] = {
     RLHF_OPT_ENUM(config, tie_word_embeddings, RLHF_TF_TIED_BY_FAMILY, tied_names,
                   "the LM head is the token embedding"),
     RLHF_OPT_F64(config, rope_theta, 0, 0, 1e15, "rope_parameters.rope_theta of older files"),
-    RLHF_OPT_F64(config, partial_rotary_factor, 1, 0, 1, "must be 1: all of a head turns"),
+    RLHF_OPT_F64(config, partial_rotary_factor, -1, -1, 1,
+                 "phi3: the part of a head that turns; must be 1 for the others"),
+    RLHF_OPT_BOOL(
+        config, long_factors, 0,
+        "longrope: take long_factor, which allows rows of max_position_embeddings tokens; "
+        "without it short_factor and original_max_position_embeddings"),
     RLHF_OPT_I64(config, original_max_position_embeddings, 0, 0, 1 << 24,
                  "context before it was stretched; goes before that of rope_parameters"),
     RLHF_OPT_F64(config, attn_logit_softcapping, 0, 0, 1e9,
@@ -93,8 +101,9 @@ const rlhf_opt rlhf_tf_decoder_opts[RLHF_TF_N_DECODER_OPTS] = {
     RLHF_OPT_BOOL(config, mlp_bias, 0,
                   "llama, smollm3, granite: the matrix products of the MLP have biases"),
     RLHF_OPT_I64(config, pretraining_tp, 1, 0, 1 << 20, "llama: must be 1"),
-    RLHF_OPT_I64_OR_NULL(config, sliding_window, 4096, 0, 1 << 30,
-                         "tokens that a token sees in a layer with a window; null: all"),
+    RLHF_OPT_I64_OR_NULL(config, sliding_window, -1, -1, 1 << 30,
+                         "tokens that a token sees in a layer with a window; null: all; if "
+                         "missing, 4096, and all for phi3"),
     RLHF_OPT_BOOL(config, use_sliding_window, 0, "qwen2, qwen3, smollm3: layers have a window"),
     RLHF_OPT_I64(config, max_window_layers, 28, 0, 1 << 20,
                  "qwen2, qwen3: layers before the first with a window"),
@@ -174,13 +183,21 @@ static rlhf_status check_known(const rlhf_host *host, const config *c, uint32_t 
          0},
         {"num_experts", (double)c->num_experts, 0},
         {"num_local_experts", c->num_local_experts > 0 ? (double)c->num_local_experts : 0, 0},
-        {"partial_rotary_factor", c->partial_rotary_factor, 1},
-        {"rope_parameters.partial_rotary_factor", c->rope_parameters.partial_rotary_factor, 1},
-        {"rope_scaling.partial_rotary_factor", c->rope_scaling.partial_rotary_factor, 1},
+    };
+    const struct {
+        const char *key;
+        double found;
+    } parts[] = {
+        {"partial_rotary_factor", c->partial_rotary_factor},
+        {"rope_parameters.partial_rotary_factor", c->rope_parameters.partial_rotary_factor},
+        {"rope_scaling.partial_rotary_factor", c->rope_scaling.partial_rotary_factor},
     };
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         if (fields[i].found != fields[i].only)
             return refuse_number(host, fields[i].key, fields[i].found);
+    for (size_t i = 0; !(reads & RLHF_TF_READS_PHI) && i < sizeof parts / sizeof *parts; i++)
+        if (parts[i].found >= 0 && parts[i].found != 1)
+            return refuse_number(host, parts[i].key, parts[i].found);
     return RLHF_OK;
 }
 
@@ -245,13 +262,16 @@ static rlhf_status windows_read(const rlhf_host *host, const config *c,
     const int32_t all = (reads & RLHF_TF_READS_WINDOW) != 0;
     const int32_t kinds = (reads & RLHF_TF_READS_KINDS) != 0;
     const int32_t some = kinds || (reads & RLHF_TF_READS_USE_WINDOW && c->use_sliding_window);
-    const int64_t window = all || some ? c->sliding_window : 0;
-    if (reads & RLHF_TF_READS_NO_ROPE && c->use_sliding_window && c->sliding_window &&
-        c->sliding_window < c->max_position_embeddings)
+    const int64_t given = c->sliding_window >= 0      ? c->sliding_window
+                          : reads & RLHF_TF_READS_PHI ? 0
+                                                      : 4096;
+    const int64_t window = all || some ? given : 0;
+    if (reads & RLHF_TF_READS_NO_ROPE && c->use_sliding_window && given &&
+        given < c->max_position_embeddings)
         return rlhf_failf(host, RLHF_E_UNSUPPORTED,
                           "config.json: use_sliding_window true, with a sliding_window of %lld in "
                           "the layers that do not rotate, is not implemented",
-                          (long long)c->sliding_window);
+                          (long long)given);
     RLHF_TRY(check_layer_types(host, c, reads, window));
     if (window >= c->max_position_embeddings || !window) return RLHF_OK;
     if (all) {
@@ -399,7 +419,7 @@ rlhf_status rlhf_tf_decoder_arch(const rlhf_host *host, const config *c,
         a->residual_scale = c->residual_multiplier;
         a->logit_scale = 1 / c->logits_scaling;
     }
-    RLHF_TRY(rlhf_tf_rotary_read(host, c, f, a->head_dim, &a->rotary));
+    RLHF_TRY(rlhf_tf_rotary_read(host, c, f, a->head_dim, &a->rotary, &a->n_ctx));
     const rlhf_status st = windows_read(host, c, f, a);
     if (st < 0) {
         host->free(host, a->rotary.frequency);

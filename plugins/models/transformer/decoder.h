@@ -19,7 +19,9 @@ extern "C" {
 struct rlhf_tf_rope_config {
     const char *rope_type, *type;
     double rope_theta, factor, low_freq_factor, high_freq_factor;
-    double attention_factor, beta_fast, beta_slow, mscale, mscale_all_dim, partial_rotary_factor;
+    double attention_factor, beta_fast, beta_slow, mscale, mscale_all_dim;
+    double partial_rotary_factor; // below 0: missing
+    rlhf_f64_list short_factor, long_factor;
     int64_t original_max_position_embeddings;
     int32_t truncate;
 };
@@ -51,7 +53,11 @@ enum rlhf_tf_reads {
     RLHF_TF_READS_SCORE_CAP = 2048, // attn_logit_softcapping
     // Gemma 2: both caps must be numbers. Null means no cap in transformers, and a missing key
     // means 50 and 30, but the host reads null as missing.
-    RLHF_TF_NEEDS_CAPS = 4096
+    RLHF_TF_NEEDS_CAPS = 4096,
+    // Phi-3 (Abdin et al. 2024): partial_rotary_factor. Positions may be default or longrope, which
+    // older files call su or yarn. original_max_position_embeddings is that of the config alone,
+    // and 4096 if it is missing.
+    RLHF_TF_READS_PHI = 8192
 };
 
 // The names of the tensors of attention, and of the norm before it, in Llama and its descendants.
@@ -106,19 +112,21 @@ struct rlhf_tf_decoder {
     int64_t shared_intermediate_size;
     const char *hidden_act, *hidden_activation, *position_embedding_type;
     double embedding_multiplier, residual_multiplier, attention_multiplier, logits_scaling;
-    double rms_norm_eps, initializer_range, rope_theta, partial_rotary_factor;
+    double rms_norm_eps, initializer_range, rope_theta;
+    double partial_rotary_factor; // below 0: missing
     double attn_logit_softcapping, final_logit_softcapping;
     double query_pre_attn_scalar, rope_local_base_freq;
     int32_t tie_word_embeddings; // enum rlhf_tf_tied
     int32_t quantization_config;
     int32_t attention_bias, mlp_bias, use_sliding_window, use_bidirectional_attention;
+    int32_t long_factors; // 1: positions of type longrope have the long factors
     int32_t rope_scaling_full_attention, rope_scaling_sliding_attention;
     struct rlhf_tf_rope_config rope_parameters, rope_scaling;
     // rope_parameters.full_attention and rope_parameters.sliding_attention
     struct rlhf_tf_rope_config rope_full, rope_sliding;
 };
 
-enum { RLHF_TF_N_DECODER_OPTS = 77 };
+enum { RLHF_TF_N_DECODER_OPTS = 82 };
 extern const rlhf_opt rlhf_tf_decoder_opts[RLHF_TF_N_DECODER_OPTS]; // for RLHF_OPT_TABLE
 
 // Fills *out. Refuses unsupported or inconsistent settings. Allocates the arrays of out->rotary and
@@ -131,15 +139,21 @@ int32_t rlhf_tf_is_sliding(const struct rlhf_tf_decoder *c, const struct rlhf_tf
                            int64_t layer);
 
 // ---- rotary_config.c ----
-// Sets the frequencies of the head_dim / 2 pairs, and the scale, with the formulas of transformers'
-// modeling_rope_utils. Types: default, linear, llama3 (Dubey et al. 2024), yarn (Peng et al. 2023).
-// Also sets which layers rotate, from no_rope_layers (SmolLM3, 2025) or position_embedding_type. If
-// the family has positions by kind of layer, also sets out->other, for the layers with a window,
-// and which layers these are. Allocates the arrays of *out. Refuses unsupported settings; then they
-// are NULL. [main]
+// Sets the frequencies of a head's pairs, and the scale, with the formulas of transformers'
+// modeling_rope_utils. Types: default, linear, llama3 (Dubey et al. 2024), yarn (Peng et al. 2023),
+// longrope (Ding et al. 2024). Also sets which layers rotate, from no_rope_layers (SmolLM3, 2025)
+// or position_embedding_type. If the family has positions by kind of layer, also sets out->other,
+// for the layers with a window, and which layers these are. Allocates the arrays of *out. Refuses
+// unsupported settings; then they are NULL.
+//
+// *context is the longest row: max_position_embeddings or, with the short factors of longrope,
+// original_max_position_embeddings if that is less. transformers takes the long factors for all
+// rows of a batch if one of them is longer than that, so the same row has other results in another
+// batch, and a text other keys once it has grown. Here a model has one kind of factors.
+// [main]
 rlhf_status rlhf_tf_rotary_read(const rlhf_host *host, const struct rlhf_tf_decoder *c,
                                 const struct rlhf_tf_family *family, int32_t head_dim,
-                                struct rlhf_tf_rotary *out);
+                                struct rlhf_tf_rotary *out, int32_t *context);
 
 #ifdef __cplusplus
 }

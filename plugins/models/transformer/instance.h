@@ -31,7 +31,7 @@ struct rlhf__tf {
     char *names;
     struct rlhf__tf_buf values, grads;
     struct rlhf__tf_buf *passing; // [n_layer + 1] temporary values: of globals, then of layers
-    struct rlhf__tf_buf turn;     // rotary: f32 [tables, turn_rows, head_dim]; grows with the
+    struct rlhf__tf_buf turn;     // rotary: f32 [tables, turn_rows, rotary dim]; grows with the
                                   // positions; a second table is that of rotary.other
     uint32_t turn_rows, reserved2;
     struct rlhf__tf *base;          // the instance whose trunk and LM head this one uses, or NULL
@@ -97,6 +97,11 @@ static inline int32_t rlhf__tf_norms_after(const struct rlhf_tf_arch *a) {
 
 static inline int32_t rlhf__tf_norms_sums(const struct rlhf_tf_arch *a) {
     return a->norm_at == RLHF_TF_NORM_SUMS;
+}
+
+// How many elements of a head are rotated.
+static inline int32_t rlhf__tf_rotary_dim(const struct rlhf_tf_arch *a) {
+    return a->rotary.dim ? a->rotary.dim : a->head_dim;
 }
 
 // How the layer rotates its queries and keys.

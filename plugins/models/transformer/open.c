@@ -110,9 +110,9 @@ static int32_t same_bytes(const void *a, const void *b, size_t bytes) {
 
 static int32_t same_rotary(const struct rlhf_tf_arch *a, const struct rlhf_tf_arch *b) {
     const struct rlhf_tf_rotary *x = &a->rotary, *y = &b->rotary;
-    const size_t pairs = (size_t)a->head_dim / 2 * sizeof *x->frequency;
-    return x->scale == y->scale && same_bytes(x->frequency, y->frequency, pairs) &&
-           same_bytes(x->other, y->other, pairs) &&
+    const size_t pairs = (size_t)rlhf__tf_rotary_dim(a) / 2 * sizeof *x->frequency;
+    return x->dim == y->dim && x->scale == y->scale &&
+           same_bytes(x->frequency, y->frequency, pairs) && same_bytes(x->other, y->other, pairs) &&
            same_bytes(x->layers, y->layers, (size_t)a->n_layer);
 }
 

@@ -32,13 +32,14 @@ rlhf_status rlhf__tf_turn_reserve(struct rlhf__tf *m, uint32_t positions) {
     if (!m->arch.rotary.frequency || positions <= m->turn_rows) return RLHF_OK;
     const uint32_t rows = rows_for(m, positions);
     const struct rlhf_tf_rotary *r = &m->arch.rotary;
-    const uint64_t dim = (uint64_t)m->arch.head_dim, one = rows * dim, n = r->other ? 2 * one : one;
+    const int32_t half = rlhf__tf_rotary_dim(&m->arch) / 2;
+    const uint64_t dim = 2 * (uint64_t)half, one = rows * dim, n = r->other ? 2 * one : one;
     float *host = m->host->alloc(m->host, n * sizeof *host);
     if (!host)
         return rlhf__tf_fail(m, RLHF_E_NOMEM, "out of memory for the turns of %u positions", rows);
     for (uint32_t i = 0; i < rows; i++) {
-        fill(r->frequency, m->arch.head_dim / 2, r->scale, i, host + i * dim);
-        if (r->other) fill(r->other, m->arch.head_dim / 2, 1.0, i, host + one + i * dim);
+        fill(r->frequency, half, r->scale, i, host + i * dim);
+        if (r->other) fill(r->other, half, 1.0, i, host + one + i * dim);
     }
     m->turn_rows = 0;
     rlhf_status st = rlhf__tf_reserve(m, &m->turn, n * sizeof *host);
@@ -51,7 +52,8 @@ rlhf_status rlhf__tf_turn_reserve(struct rlhf__tf *m, uint32_t positions) {
 rlhf_rope rlhf__tf_rope_args(const struct rlhf__tf *m, const struct rlhf__tf_rows *rows,
                              int32_t layer, rlhf_dev raw, rlhf_dev stats) {
     const struct rlhf_tf_arch *a = &m->arch;
-    const uint64_t table = (uint64_t)m->turn_rows * (uint64_t)a->head_dim * sizeof(float);
+    const int32_t dim = rlhf__tf_rotary_dim(a);
+    const uint64_t table = (uint64_t)m->turn_rows * (uint64_t)dim * sizeof(float);
     const int32_t other = rlhf__tf_rotates(m, layer) == RLHF_TF_TURN_OTHER;
     rlhf_rope r = {.size = sizeof r,
                    .heads = a->n_head,
@@ -65,7 +67,8 @@ rlhf_rope rlhf__tf_rope_args(const struct rlhf__tf *m, const struct rlhf__tf_row
                    .pos = rows->pos,
                    .turn = rlhf_dev_at(m->turn.p, other ? table : 0),
                    .raw = raw,
-                   .stats = stats};
+                   .stats = stats,
+                   .rotary_dim = dim < a->head_dim ? dim : 0};
     if (a->qk_norm) {
         r.gamma_q = m->tensors[RLHF_TF_N_GLOBAL + layer * RLHF_TF_N_LAYER + RLHF_TF_QN_G].value;
         r.gamma_k = m->tensors[RLHF_TF_N_GLOBAL + layer * RLHF_TF_N_LAYER + RLHF_TF_KN_G].value;

@@ -4,9 +4,11 @@
 
 #include <math.h>
 #include <rlhf/exact.h>
+#include <rlhf/log.h>
 #include <string.h>
 
-#define PI 3.14159265358979323846
+#define PI       3.14159265358979323846
+#define LONGROPE "longrope"
 
 // The inputs of the formulas. Missing settings have their defaults.
 struct rope {
@@ -15,7 +17,10 @@ struct rope {
     const char *type;
     double theta, factor, context; // context: the length before scaling
     double *frequency;
-    int32_t dim; // head_dim
+    int32_t dim; // elements of a head that are rotated
+    // longrope
+    const rlhf_f64_list *stretch;
+    const char *stretch_key;
 };
 
 // Returns 1 if the object describes rotary positions. If rope_scaling, which older files have,
@@ -92,6 +97,29 @@ static rlhf_status yarn(const rlhf_host *host, const struct rope *r, double *sca
     return RLHF_OK;
 }
 
+// Computes the frequencies of type longrope (Ding et al. 2024): every wavelength has its own
+// factor.
+static rlhf_status longrope(const rlhf_host *host, const struct rope *r, double *scale) {
+    if (r->stretch->len != (uint64_t)r->dim / 2)
+        return rlhf_failf(
+            host, RLHF_E_INVALID,
+            "config.json: %s.%s has %llu numbers; it must have one for each of the %d "
+            "pairs of a head that are rotated",
+            r->object, r->stretch_key, (unsigned long long)r->stretch->len, r->dim / 2);
+    if (!(r->context > 1))
+        return rlhf_failf(
+            host, RLHF_E_INVALID,
+            "config.json: original_max_position_embeddings is %.10g; it must be above "
+            "1 with longrope",
+            r->context);
+    for (int32_t c = 0; c < r->dim / 2; c++)
+        r->frequency[c] /= r->stretch->ptr[c];
+    *scale = r->o->attention_factor;
+    if (!(*scale > 0))
+        *scale = r->factor > 1 ? sqrt(1 + rlhf_log(r->factor) / rlhf_log(r->context)) : 1;
+    return RLHF_OK;
+}
+
 static rlhf_status compute(const rlhf_host *host, const struct rope *r, double *scale) {
     *scale = 1;
     plain(r);
@@ -99,9 +127,10 @@ static rlhf_status compute(const rlhf_host *host, const struct rope *r, double *
     if (!strcmp(r->type, "linear")) return linear(host, r);
     if (!strcmp(r->type, "llama3")) return llama3(host, r);
     if (!strcmp(r->type, "yarn")) return yarn(host, r, scale);
+    if (!strcmp(r->type, LONGROPE)) return longrope(host, r, scale);
     return rlhf_failf(host, RLHF_E_UNSUPPORTED,
                       "config.json: %s.%s \"%s\" is not implemented; known: default, linear, "
-                      "llama3, yarn",
+                      "llama3, yarn, longrope",
                       r->object, r->o->rope_type ? "rope_type" : "type", r->type);
 }
 
@@ -189,32 +218,106 @@ static rlhf_status check_kinds(const rlhf_host *host, const struct rlhf_tf_decod
     return RLHF_OK;
 }
 
-rlhf_status rlhf_tf_rotary_read(const rlhf_host *host, const struct rlhf_tf_decoder *c,
-                                const struct rlhf_tf_family *family, int32_t head_dim,
-                                struct rlhf_tf_rotary *out) {
+// The type of the positions. For Phi-3, refuses those that transformers refuses.
+static rlhf_status type_read(const rlhf_host *host, uint32_t reads, struct rope *r) {
+    const struct rlhf_tf_rope_config *o = r->o;
+    r->type = o->rope_type ? o->rope_type : o->type ? o->type : "default";
+    if (!(reads & RLHF_TF_READS_PHI)) return RLHF_OK;
+    if (!strcmp(r->type, "su") || !strcmp(r->type, "yarn")) r->type = LONGROPE;
+    if (!strcmp(r->type, "default") || !strcmp(r->type, LONGROPE)) return RLHF_OK;
+    return rlhf_failf(host, RLHF_E_UNSUPPORTED,
+                      "config.json: %s.%s \"%s\" is not implemented for this model_type; known: "
+                      "default, longrope, which older files call su or yarn",
+                      r->object, o->rope_type ? "rope_type" : "type", r->type);
+}
+
+// Sets the number of elements of a head that are rotated: int(head_dim * partial_rotary_factor).
+// Only Phi-3 has this factor; rlhf_tf_decoder_arch refuses it in the other families.
+static rlhf_status part_read(const rlhf_host *host, const struct rlhf_tf_decoder *c, uint32_t reads,
+                             int32_t head_dim, struct rope *r) {
+    const double own = r->o->partial_rotary_factor, outer = c->partial_rotary_factor;
+    const double part = !(reads & RLHF_TF_READS_PHI) ? 1 : own >= 0 ? own : outer >= 0 ? outer : 1;
+    r->dim = (int32_t)(head_dim * part);
+    if (r->dim == head_dim || (r->dim >= 2 && r->dim % 2 == 0)) return RLHF_OK;
+    return rlhf_failf(
+        host, RLHF_E_UNSUPPORTED,
+        "config.json: partial_rotary_factor %.10g rotates %d elements of a head of %d; "
+        "known: an even number of at least 2",
+        part, r->dim, head_dim);
+}
+
+// Which factors longrope takes, and thus how long a row may be.
+static rlhf_status lengths_read(const rlhf_host *host, const struct rlhf_tf_decoder *c,
+                                struct rope *r, int32_t *context) {
+    const int64_t most = c->max_position_embeddings;
+    if (strcmp(r->type, LONGROPE) != 0) return RLHF_OK;
+    r->stretch = c->long_factors ? &r->o->long_factor : &r->o->short_factor;
+    r->stretch_key = c->long_factors ? "long_factor" : "short_factor";
+    if (r->context >= (double)most) {
+        if (!c->long_factors) return RLHF_OK;
+        return rlhf_failf(
+            host, RLHF_E_INVALID,
+            "config.json: long_factors is true, but max_position_embeddings (%lld) is "
+            "not above original_max_position_embeddings (%.10g); leave it out",
+            (long long)most, r->context);
+    }
+    if (c->long_factors) {
+        rlhf_logf(host, RLHF_LOG_INFO,
+                  "longrope: all rows have the long factors; transformers gives them only to rows "
+                  "of more than %.10g tokens",
+                  r->context);
+        return RLHF_OK;
+    }
+    *context = (int32_t)r->context;
+    rlhf_logf(host, RLHF_LOG_INFO,
+              "longrope: rows have the short factors and at most %d tokens; with \"long_factors\": "
+              "true in config.json they have the long factors and at most %lld tokens",
+              *context, (long long)most);
+    return RLHF_OK;
+}
+
+static int64_t original_context(const struct rlhf_tf_decoder *c, const struct rope *r,
+                                uint32_t reads) {
+    if (c->original_max_position_embeddings) return c->original_max_position_embeddings;
+    if (reads & RLHF_TF_READS_PHI) return 4096;
+    if (r->o->original_max_position_embeddings) return r->o->original_max_position_embeddings;
+    return c->max_position_embeddings;
+}
+
+// Everything but the frequencies.
+static rlhf_status rope_read(const rlhf_host *host, const struct rlhf_tf_decoder *c,
+                             const struct rlhf_tf_family *family, int32_t head_dim, struct rope *r,
+                             int32_t *context) {
     const double theta = family->rope_theta > 0 ? family->rope_theta : 10000;
     const int old = given(&c->rope_scaling);
-    const struct rlhf_tf_rope_config *o = old ? &c->rope_scaling : &c->rope_parameters;
-    struct rope r = {.o = o, .object = old ? "rope_scaling" : "rope_parameters", .dim = head_dim};
-    const int64_t context = c->original_max_position_embeddings
-                                ? c->original_max_position_embeddings
-                                : o->original_max_position_embeddings;
-    r.type = o->rope_type ? o->rope_type : o->type ? o->type : "default";
-    r.theta = o->rope_theta > 0 ? o->rope_theta : c->rope_theta > 0 ? c->rope_theta : theta;
-    r.context = (double)(context ? context : c->max_position_embeddings);
     const int kinds = (family->reads & RLHF_TF_READS_KIND_ROPE) != 0;
+    *r = (struct rope){.o = old ? &c->rope_scaling : &c->rope_parameters,
+                       .object = old ? "rope_scaling" : "rope_parameters"};
+    r->theta = r->o->rope_theta > 0 ? r->o->rope_theta : c->rope_theta > 0 ? c->rope_theta : theta;
+    r->context = (double)original_context(c, r, family->reads);
     RLHF_TRY(check_kinds(host, c, kinds));
-    if (kinds) kind_full(c, &r);
-    if (kinds) r.type = r.o->rope_type ? r.o->rope_type : r.o->type ? r.o->type : "default";
-    r.factor = r.o->factor;
-    if (!strcmp(r.type, "yarn") && !(r.factor > 0))
-        r.factor = (double)c->max_position_embeddings / r.context;
-    r.frequency = host->alloc(host, (uint64_t)head_dim / 2 * sizeof *r.frequency);
+    if (kinds) kind_full(c, r);
+    RLHF_TRY(type_read(host, family->reads, r));
+    RLHF_TRY(part_read(host, c, family->reads, head_dim, r));
+    r->factor = r->o->factor;
+    if (!(r->factor > 0) && (!strcmp(r->type, "yarn") || !strcmp(r->type, LONGROPE)))
+        r->factor = (double)c->max_position_embeddings / r->context;
+    return lengths_read(host, c, r, context);
+}
+
+rlhf_status rlhf_tf_rotary_read(const rlhf_host *host, const struct rlhf_tf_decoder *c,
+                                const struct rlhf_tf_family *family, int32_t head_dim,
+                                struct rlhf_tf_rotary *out, int32_t *context) {
+    const int kinds = (family->reads & RLHF_TF_READS_KIND_ROPE) != 0;
+    struct rope r;
+    *context = (int32_t)c->max_position_embeddings;
+    *out = (struct rlhf_tf_rotary){.frequency = NULL};
+    RLHF_TRY(rope_read(host, c, family, head_dim, &r, context));
+    r.frequency = host->alloc(host, (uint64_t)r.dim / 2 * sizeof *r.frequency);
     if (!r.frequency)
         return host->fail(host, RLHF_E_NOMEM, "out of memory for the frequencies of positions");
     out->frequency = r.frequency;
-    out->other = NULL;
-    out->layers = NULL;
+    if (r.dim < head_dim) out->dim = r.dim;
     rlhf_status st = compute(host, &r, &out->scale);
     if (st == RLHF_OK && kinds) st = kind_sliding(host, c, family, head_dim, out);
     if (st == RLHF_OK && !kinds) st = layers_read(host, c, family->reads, &out->layers);
