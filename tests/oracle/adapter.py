@@ -45,6 +45,7 @@ CASES = {
                                                 pad_token_id=None),
                 "llama3"),
     "granite": (hf.GraniteConfig, ROTARY | SCALARS | dict(head_dim=16, tie_word_embeddings=True), "llama3"),
+    "phi3": (hf.Phi3Config, ROTARY | dict(partial_rotary_factor=0.5, pad_token_id=None), "llama3"),
     "granitemoehybrid": (hf.GraniteMoeHybridConfig, ROTARY | SCALARS | dict(
         head_dim=16, layer_types=["attention"] * 2, num_local_experts=0, shared_intermediate_size=88,
         position_embedding_type="rope", mamba_n_heads=4, mamba_d_head=24), "llama3"),
@@ -174,7 +175,7 @@ with open(f"{WORK}/pairs.jsonl", "w") as out:
 for case in CASES:
     make(case)
     theirs(case, target_modules="all-linear")
-    theirs(case, target_modules=["c_attn"] if case == "gpt2" else ["q_proj", "v_proj"],
+    theirs(case, target_modules={"gpt2": ["c_attn"], "phi3": ["qkv_proj", "gate_up_proj"]}.get(case, ["q_proj", "v_proj"]),
            use_rslora=True)
     ours(case)
     if CASES[case][0].model_type in CLASSIFIERS:

@@ -52,6 +52,14 @@ def gemma2(kind=hf.Gemma2Config, **more):
                                   attn_logit_softcapping=2.0, final_logit_softcapping=3.0), **more})
 
 
+def phi(head_dim=8, **more):
+    return hf.Phi3Config(**{**BASE, "hidden_size": 6 * head_dim, "head_dim": head_dim, **more})
+
+
+def longrope(short, long, **more):
+    return {"rope_type": "longrope", "short_factor": short, "long_factor": long, **more}
+
+
 FAMILIES = {
     "llama2": lambda: config(hf.LlamaConfig, num_key_value_heads=6, head_dim=8, tie_word_embeddings=False),
     "llama3": lambda: config(hf.LlamaConfig, rope_parameters=dict(LLAMA3), tie_word_embeddings=False),
@@ -101,6 +109,18 @@ FAMILIES = {
     "vaultgemma": lambda: gemma2(hf.VaultGemmaConfig, layer_types=["full_attention"] * 3, attn_logit_softcapping=None,
                                  final_logit_softcapping=None, num_key_value_heads=4),
     "vaultgemma-capped": lambda: gemma2(hf.VaultGemmaConfig),
+    "phi3": lambda: phi(num_key_value_heads=6),
+    "phi3-part": lambda: phi(16, partial_rotary_factor=0.75, tie_word_embeddings=True),
+    "phi3-window": lambda: phi(24, partial_rotary_factor=0.25, sliding_window=9, num_key_value_heads=1),
+    "phi3-short": lambda: phi(original_max_position_embeddings=100, rope_parameters=longrope(
+        [1.0, 1.2, 1.5, 4.0], [9.0] * 4)),
+    # transformers gives the long factors only to long rows; here it has no others.
+    "phi3-long": lambda: phi(16, partial_rotary_factor=0.75, original_max_position_embeddings=32, tie_word_embeddings=True,
+                             rope_parameters=longrope([1.0, 1.1, 1.5, 2.0, 3.5, 9.0], [1.0, 1.1, 1.5, 2.0, 3.5, 9.0]),
+                             long_factors=True),
+    "phi3-scaled": lambda: phi(16, original_max_position_embeddings=32, rope_parameters=longrope(
+        [2.0 + i for i in range(8)], [2.0 + i for i in range(8)], factor=3.0, attention_factor=0.8, rope_theta=500.0),
+                               long_factors=True, num_key_value_heads=3, sliding_window=20),
     "gpt2": lambda: hf.GPT2Config(vocab_size=VOCAB, n_positions=POSITIONS, n_embd=48, n_layer=3, n_head=6,
                                   bos_token_id=1, eos_token_id=2),
 }
@@ -111,6 +131,7 @@ WIDE = {
     "qwen2-wide": lambda: config(hf.Qwen2Config, tie_word_embeddings=True, **WIDTH),
     "qwen3-wide": lambda: config(hf.Qwen3Config, tie_word_embeddings=True, **WIDTH),
     "smollm3-wide": lambda: config(hf.SmolLM3Config, no_rope_layers=[1, 0, 1, 0], **WIDTH),
+    "phi3-wide": lambda: phi(**WIDTH, partial_rotary_factor=0.75),
     "granite-wide": lambda: config(hf.GraniteConfig, tie_word_embeddings=True, **WIDTH, **MICRO),
     "gemma2-wide": lambda: gemma2(**WIDTH, num_attention_heads=6, sliding_window=40),
     "gemma3-wide": lambda: gemma(**WIDTH, num_attention_heads=6, sliding_window=40),

@@ -22,14 +22,14 @@ from safetensors.torch import load_file
 import curve
 import families
 
-NAMES = ("gpt2", "llama3", "qwen2", "qwen3", "smollm3-bias", "granite-hybrid")
+NAMES = ("gpt2", "llama3", "qwen2", "qwen3", "smollm3-bias", "granite-hybrid", "phi3-part")
 RANK, ALPHA, STEPS, LIMIT = 4, 6, 20, 1e-4
 
 
 def targets(name, kind):
     if kind == "all":
         return "all-linear"
-    return ["c_attn"] if name == "gpt2" else ["q_proj", "v_proj"]
+    return {"gpt2": ["c_attn"], "phi3-part": ["qkv_proj", "gate_up_proj"]}.get(name, ["q_proj", "v_proj"])
 
 
 def names():
