@@ -44,14 +44,6 @@ void rlhf__struct_pass(enum rlhf__struct which, void *p, uint32_t minor) {
     memcpy(p, &size, sizeof size);
 }
 
-void rlhf__spreads_lend(const rlhf_sink_phase *p, uint32_t minor, struct rlhf__tails *tails) {
-    for (uint32_t i = 0; i < p->n_spreads; i++) {
-        rlhf_spread *s = (rlhf_spread *)(uintptr_t)p->spread[i]; // the host's own
-        RLHF__PASS(rlhf_spread, s, minor);
-        if (tails->n_loans < RLHF__LOANS) rlhf__tails_lend(tails, "rlhf_spread", s, sizeof *s);
-    }
-}
-
 void *rlhf__filled_begin(struct rlhf__filled *f, enum rlhf__struct which, uint32_t minor) {
     memset(f, 0, sizeof *f);
     f->which = which;

@@ -41,7 +41,14 @@ void rlhf__struct_pass(enum rlhf__struct which, void *p, uint32_t minor);
 
 // RLHF__LEND for the spreads of a phase. The program writes four; more than fit into `tails` are
 // passed without a check. [any]
-void rlhf__spreads_lend(const rlhf_sink_phase *, uint32_t minor, struct rlhf__tails *tails);
+static inline void rlhf__spreads_lend(const rlhf_sink_phase *p, uint32_t minor,
+                                      struct rlhf__tails *tails) {
+    for (uint32_t i = 0; i < p->n_spreads; i++) {
+        rlhf_spread *s = (rlhf_spread *)(uintptr_t)p->spread[i]; // the host's own
+        RLHF__PASS(rlhf_spread, s, minor);
+        if (tails->n_loans < RLHF__LOANS) rlhf__tails_lend(tails, "rlhf_spread", s, sizeof *s);
+    }
+}
 
 // Zeroed bytes after a struct that a plugin fills.
 enum { RLHF__ROOM = 512, RLHF__FILLED_MAX = 512 };
