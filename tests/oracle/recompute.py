@@ -107,16 +107,15 @@ class Policy:
             x = self.block(x, f"transformer.h.{layer}")
         return self.norm(x, "transformer.ln_f")
 
-    def head(self):
-        return self.p.get("lm_head.weight", self.p["transformer.wte.weight"])
+    def logits(self, x):
+        return x @ self.p.get("lm_head.weight", self.p["transformer.wte.weight"]).T
 
     def __call__(self, row):
         """Log-prob and entropy of each response token, value of the state before it (or None)."""
         ids = torch.tensor(row["ids"])
         n, first = len(ids), row["prompt_length"]
         x = self.states(ids)[first - 1 : n - 1]
-        logits = x @ self.head().T
-        logp = (logits * self.inv_temperature).log_softmax(-1)
+        logp = (self.logits(x) * self.inv_temperature).log_softmax(-1)
         value = self.value(x) if "v_head.out.weight" in self.p else None
         return logp.gather(1, ids[first:, None])[:, 0], -(logp.exp() * logp).sum(-1), value
 
@@ -138,8 +137,11 @@ class Published(Policy):
     def states(self, ids):
         return self.model.base_model(input_ids=ids[None]).last_hidden_state[0]
 
-    def head(self):
-        return self.model.get_output_embeddings().weight / getattr(self.model.config, "logits_scaling", 1.0)
+    def logits(self, x):
+        config = self.model.config
+        z = self.model.get_output_embeddings()(x) / getattr(config, "logits_scaling", 1.0)
+        cap = getattr(config, "final_logit_softcapping", None)
+        return cap * torch.tanh(z / cap) if cap else z
 
 
 def policy_of(checkpoint, inv_temperature):
