@@ -35,6 +35,7 @@ struct python {
     uint32_t n;               // number of functions
     int32_t noted;            // 1: the driver's note was logged
     int32_t said_unscored;    // 1: a row without a score was reported
+    int32_t tried;            // 1: the functions have scored made-up responses
     int64_t phase;            // the phase whose printed lines are shown
     float weight[MOST_FUNCTIONS];
     char name[256]; // "rewards.py (python3)"
@@ -127,8 +128,8 @@ static rlhf_status look_at_file(const struct python *p) {
 // ---- the driver ----
 
 // Sends `send` and reads the driver's answer. If the driver reports a failure, passes it to the
-// host with the status `status`. If the exchange itself fails, kills the driver and reports the
-// failure with the same status.
+// host with the status `st`; before the run (RLHF_E_INVALID), the message also says `where`. If the
+// exchange itself fails, kills the driver and reports the failure with the same status.
 static rlhf_status ask(struct python *p, const struct rlhf__bytes *send, const char *where,
                        rlhf_status st, struct rlhf__frame *f) {
     struct rlhf__exchange x = {.take = rlhf__frame_take, .ctx = f};
@@ -138,8 +139,9 @@ static rlhf_status ask(struct python *p, const struct rlhf__bytes *send, const c
     const enum rlhf__talk what = rlhf__talk(&p->program, &x);
     if (what == RLHF__TALK_DONE && f->kind == RLHF__FRAME_FAILED) {
         const rlhf_str why = rlhf__frame_text(f);
-        return (p->host->fail)(p->host, st,
-                               rlhf__utf8_shown(why.ptr, (size_t)why.len, text, SHOWN));
+        rlhf__utf8_shown(why.ptr, (size_t)why.len, text, SHOWN);
+        if (!send || st != RLHF_E_INVALID) return (p->host->fail)(p->host, st, text);
+        return rlhf_failf(p->host, st, "%s (%s)", text, where);
     }
     if (what == RLHF__TALK_DONE && (f->kind == RLHF__FRAME_SCORES) == (send != NULL))
         return RLHF_OK;
@@ -350,9 +352,34 @@ static int needed(const struct python *p, uint32_t i, char column[256], char fun
     return 1;
 }
 
+// Lets the functions score two made-up responses to the first row, so that a function that always
+// fails is refused before models are loaded. A model may respond anything, also nothing.
+static rlhf_status try_functions(struct python *p, const rlhf_row_in *row) {
+    static const int32_t offset[] = {0, 0, 0}, prompt_len[] = {0, 0};
+    const rlhf_str prompt[] = {row->prompt, row->prompt}, meta[] = {row->meta, row->meta};
+    const rlhf_str response[] = {{"", 0}, {"Yes.", 4}};
+    const rlhf_reward_in in = {.size = sizeof in,
+                               .n = 2,
+                               .prompt = prompt,
+                               .response = response,
+                               .meta = meta,
+                               .ids = offset, // no token of it is read
+                               .offset = offset,
+                               .prompt_len = prompt_len};
+    struct rlhf__frame f = {.data = {.host = p->host}};
+    struct rlhf__bytes batch = {.host = p->host};
+    p->tried = 1;
+    rlhf_status st = write_batch(p, &in, &batch);
+    if (st == RLHF_OK)
+        st = ask(p, &batch, "when it scored two made-up responses to the first row, before the run",
+                 RLHF_E_INVALID, &f);
+    rlhf__bytes_finish(&batch);
+    rlhf__bytes_finish(&f.data);
+    return st;
+}
+
 // Checks that the row has the columns that the functions require.
-static rlhf_status python_check_row(void *self, const rlhf_row_in *in) {
-    struct python *p = self;
+static rlhf_status check_columns(const struct python *p, const rlhf_row_in *in) {
     char column[256], function[256];
     rlhf_row *read = NULL;
     if (!p->rows || !needed(p, 0, column, function)) return RLHF_OK;
@@ -371,6 +398,12 @@ static rlhf_status python_check_row(void *self, const rlhf_row_in *in) {
                             function, base_name(p->config->file));
     p->rows->close(p->host, read);
     return st;
+}
+
+static rlhf_status python_check_row(void *self, const rlhf_row_in *in) {
+    struct python *p = self;
+    RLHF_TRY(check_columns(p, in));
+    return p->tried ? RLHF_OK : try_functions(p, in);
 }
 
 // ---- the plugin ----

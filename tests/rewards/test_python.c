@@ -319,8 +319,41 @@ static void columns_that_rows_lack(void **state) {
     scores(2);
     assert_true(m.seq[0] == 1 && m.seq[1] == 0);
     reward_close(&r);
-    open_file("def f(**kw):\n    return [1]\n", "function=f");
+    open_file("def f(**kw):\n    return [1, 2]\n", "function=f");
     assert_int_equal(reward_check_row(&r, (rlhf_str){NULL, 0}), RLHF_OK);
+    reward_close(&r);
+}
+
+// The first row that is checked is also scored, with two made-up responses.
+static void functions_are_tried(void **state) {
+    (void)state;
+    static const char *const row_text = "{\"prompt\": \"Why?\", \"solution\": \"a\"}";
+    const rlhf_str checked = {row_text, strlen(row_text)};
+    open_file("def f(completions, **kw):\n    return [c.index('Y') for c in completions]\n",
+              "function=f");
+    assert_int_equal(reward_check_row(&r, checked), RLHF_E_INVALID);
+    assert_string_equal(r.host.fail_text,
+                        "rewards.py: f() failed: line 2, in <listcomp>: ValueError: substring not "
+                        "found (when it scored two made-up responses to the first row, before the "
+                        "run)");
+    assert_int_equal(reward_check_row(&r, checked), RLHF_OK); // only the first row is tried
+    reward_close(&r);
+    open_file("def f(completions, solution, **kw):\n    return [1]\n", "function=f");
+    assert_int_equal(reward_check_row(&r, checked), RLHF_E_INVALID);
+    assert_string_equal(r.host.fail_text,
+                        "rewards.py: f() returned 1 rewards for 2 rows (when it scored two made-up "
+                        "responses to the first row, before the run)");
+    reward_close(&r);
+    open_file("seen = []\n"
+              "def f(prompts, completions, solution, **kw):\n"
+              "    seen.append((completions, solution))\n"
+              "    return [float(seen[0] == (['', 'Yes.'], ['a', 'a']))] * len(prompts)\n",
+              "function=f");
+    assert_int_equal(reward_check_row(&r, checked), RLHF_OK);
+    fill(1, "x");
+    row(0, row_text);
+    scores(1);
+    assert_true(m.seq[0] == 1);
     reward_close(&r);
 }
 
@@ -417,6 +450,7 @@ int main(void) {
                                        cmocka_unit_test(files_that_do_not_import),
                                        cmocka_unit_test(functions_that_are_not_there),
                                        cmocka_unit_test(columns_that_rows_lack),
+                                       cmocka_unit_test(functions_are_tried),
                                        cmocka_unit_test(functions_that_fail),
                                        cmocka_unit_test(functions_that_hang)};
     return cmocka_run_group_tests_name("rewards/python", tests, setup, teardown);
