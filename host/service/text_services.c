@@ -104,12 +104,12 @@ static rlhf_status classifier_logits(const rlhf_host *host, rlhf_classifier *c,
     rlhf_classifier_in q;
     rlhf_classifier_out out;
     if (!classifiers_of(host)) return rlhf__service_beside(host);
-    RLHF_TRY(RLHF__TAKE(host, rlhf_classifier_in, &q, how, texts));
+    RLHF_TRY(RLHF__TAKE(host, rlhf_classifier_in, &q, how, text));
     RLHF_TRY(RLHF__TAKE(host, rlhf_classifier_out, &out, to, logits));
     if (q.n == 0) return RLHF_OK;
-    RLHF_TRY(rlhf__service_needs(host, q.texts && out.logits, "logits()", "texts and logits"));
+    RLHF_TRY(rlhf__service_needs(host, q.text && out.logits, "logits()", "text and logits"));
     rlhf_status st = rlhf__classifier_load(c->own, &err); // needed if create() already uses it
-    if (st == RLHF_OK) st = rlhf__classifier_logits(c->own, q.n, q.texts, NULL, out.logits, &err);
+    if (st == RLHF_OK) st = rlhf__classifier_logits(c->own, q.n, q.text, NULL, out.logits, &err);
     return st == RLHF_OK ? st : rlhf__service_failed(host, &err);
 }
 

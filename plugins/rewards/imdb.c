@@ -80,7 +80,7 @@ static rlhf_status find_label(struct imdb *s) {
 }
 
 static rlhf_status classify(const struct imdb *s, uint32_t n, const rlhf_str *texts, float *z) {
-    const rlhf_classifier_in in = {.size = sizeof in, .n = n, .texts = texts};
+    const rlhf_classifier_in in = {.size = sizeof in, .n = n, .text = texts};
     const rlhf_classifier_out out = {.size = sizeof out, .logits = z};
     return s->svc->logits(s->host, s->model, &in, &out);
 }

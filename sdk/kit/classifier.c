@@ -46,7 +46,7 @@ static rlhf_status do_logits(const rlhf_host *host, rlhf_classifier *model,
     for (uint32_t i = 0; i < in->n; i++)
         for (int32_t k = 0; k < c->n_labels; k++)
             out->logits[(size_t)i * (uint32_t)c->n_labels + (uint32_t)k] =
-                c->logit(c->context, in->texts[i], k);
+                c->logit(c->context, in->text[i], k);
     c->n_texts += in->n;
     return RLHF_OK;
 }

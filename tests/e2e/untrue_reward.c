@@ -49,7 +49,7 @@ static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward
     const rlhf_classifier_out to = {.size = sizeof to, .logits = logits};
     if (s->config->opens) RLHF_TRY(s->service->open(s->host, &how, &again));
     for (uint32_t i = 0; i < in->n; i++) {
-        const rlhf_classifier_in q = {.size = sizeof q, .n = 1, .texts = &in->response[i]};
+        const rlhf_classifier_in q = {.size = sizeof q, .n = 1, .text = &in->response[i]};
         RLHF_TRY(s->service->logits(s->host, s->model, &q, &to));
         out->seq[i] = logits[0];
     }

@@ -123,7 +123,7 @@ static rlhf_status pass_classifier(int which, uint32_t as, unsigned char next) {
         change(0, as, next);
         return f->classifiers->info(&f->kit.host, f->c, &l[0].u.classifier_info);
     }
-    FORM(0, classifier_in, .n = 1, .texts = &text);
+    FORM(0, classifier_in, .n = 1, .text = &text);
     FORM(1, classifier_out, .logits = numbers);
     change(which - 2, as, next);
     return f->classifiers->logits(&f->kit.host, f->c, &l[0].u.classifier_in,

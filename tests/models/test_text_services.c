@@ -66,7 +66,7 @@ static rlhf_str str(const char *text) { return (rlhf_str){text, strlen(text)}; }
 // ---- classifiers ----
 
 static rlhf_status logits(uint32_t n, const rlhf_str *texts, float *to) {
-    const rlhf_classifier_in in = {.size = sizeof in, .n = n, .texts = texts};
+    const rlhf_classifier_in in = {.size = sizeof in, .n = n, .text = texts};
     const rlhf_classifier_out out = {.size = sizeof out, .logits = to};
     return f->classifiers->logits(&f->kit.host, f->c, &in, &out);
 }
@@ -86,8 +86,8 @@ static void texts_are_classified(void **state) {
         assert_memory_equal(alone, all + 2 * i, sizeof alone);
     }
     works(logits(0, NULL, NULL));
-    refused(logits(1, NULL, alone), RLHF_E_INVALID, "needs texts and logits");
-    refused(logits(1, texts, NULL), RLHF_E_INVALID, "needs texts and logits");
+    refused(logits(1, NULL, alone), RLHF_E_INVALID, "needs text and logits");
+    refused(logits(1, texts, NULL), RLHF_E_INVALID, "needs text and logits");
 }
 
 // The last tokens of a long text are left out: more text after them changes nothing.

@@ -84,7 +84,7 @@ static rlhf_status classify(const struct self *s, rlhf_str text, double *sum) {
     rlhf_classifier_info info = {.size = sizeof info};
     RLHF_TRY(s->classifiers->info(s->host, s->classifier, &info));
     if (info.n_labels > LABELS) return s->host->fail(s->host, RLHF_E_INTERNAL, "too many labels");
-    const rlhf_classifier_in in = {.size = sizeof in, .n = 2, .texts = texts};
+    const rlhf_classifier_in in = {.size = sizeof in, .n = 2, .text = texts};
     const rlhf_classifier_out out = {.size = sizeof out, .logits = logits};
     RLHF_TRY(s->classifiers->logits(s->host, s->classifier, &in, &out));
     for (uint32_t k = 0; k < 2 * info.n_labels; k++)

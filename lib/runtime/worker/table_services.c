@@ -78,14 +78,14 @@ static rlhf_status classifier_logits(const rlhf_host *host, rlhf_classifier *c,
     struct rlhf__wire in;
     rlhf_classifier_in q;
     rlhf_classifier_out out;
-    RLHF_TRY(RLHF__TAKE(host, rlhf_classifier_in, &q, how, texts));
+    RLHF_TRY(RLHF__TAKE(host, rlhf_classifier_in, &q, how, text));
     RLHF_TRY(RLHF__TAKE(host, rlhf_classifier_out, &out, to, logits));
     if (q.n == 0) return RLHF_OK;
-    RLHF_TRY(rlhf__service_needs(host, q.texts && out.logits, "logits()", "texts and logits"));
+    RLHF_TRY(rlhf__service_needs(host, q.text && out.logits, "logits()", "text and logits"));
     rlhf__table_begin(t, RLHF__CALL_CLASSIFIER_LOGITS, c->handle);
     rlhf__wire_u32(&t->frame, q.n);
     for (uint32_t i = 0; i < q.n; i++)
-        rlhf__wire_text(&t->frame, q.texts[i].ptr, q.texts[i].len);
+        rlhf__wire_text(&t->frame, q.text[i].ptr, q.text[i].len);
     rlhf_status st = rlhf__table_call(t, &in);
     if (st == RLHF_OK)
         st = rlhf__table_items(&in, sizeof *out.logits, (size_t)q.n * c->n_labels, out.logits);

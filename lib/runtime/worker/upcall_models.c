@@ -20,7 +20,7 @@ void rlhf__ear_logits(struct rlhf__ear *e, struct rlhf__wire *in, struct rlhf__b
     for (uint32_t i = 0; logits && i < n; i++)
         texts[i] = rlhf__wire_get_text(in);
     rlhf_status st = !sound || in->bad ? RLHF_E_INVALID : !logits ? RLHF_E_NOMEM : RLHF_OK;
-    const rlhf_classifier_in q = {.size = sizeof q, .n = n, .texts = texts};
+    const rlhf_classifier_in q = {.size = sizeof q, .n = n, .text = texts};
     const rlhf_classifier_out to = {.size = sizeof to, .logits = logits};
     if (st == RLHF_OK) st = s->logits(e->api, c, &q, &to);
     if (rlhf__ear_answer(out, st) == RLHF_OK)

@@ -64,8 +64,8 @@ typedef struct rlhf_classifier_info {
 } rlhf_classifier_info;
 
 typedef struct rlhf_classifier_in {
-    uint32_t size, n;      // n texts; 0: the call does nothing
-    const rlhf_str *texts; // [n] any bytes; they may be empty
+    uint32_t size, n;     // n texts; 0: the call does nothing
+    const rlhf_str *text; // [n] any bytes; they may be empty
 } rlhf_classifier_in;
 
 typedef struct rlhf_classifier_out {
