@@ -100,6 +100,7 @@ rlhf_status rlhf__phase_run(struct rlhf__phase *p, struct rlhf__error *err) {
     struct rlhf__phase_times *times = &p->report->times;
     tell_signals(p);
     RLHF_TRY(collect(p, err));
+    if (rlhf__cast_samples(p->cast)) rlhf__phase_first_rewards(p);
     if (!has_all_prompts(p)) RLHF_TRY(begin_next(p, err));
     rlhf__ahead_phase_rows(p);
     double from = rlhf__seconds();

@@ -128,6 +128,10 @@ static void spared_rows_are_those_of_flat_groups(void **state) {
         for (int i = 0; i < 2; i++)
             assert_true(e2e_metric(rows, i, "optim/spared_rows") ==
                         3 * 16 * e2e_metric(rows, i, "frac_reward_zero_std"));
+        char says[64];
+        snprintf(says, sizeof says, "from 0 to 1; they differ in %.0f of 8 groups\n",
+                 8 * (1 - e2e_metric(rows, 0, "frac_reward_zero_std")));
+        assert_int_equal(e2e_count(t, says), 1);
         json_decref(rows);
     }
     e2e_says(t, "had nothing to teach and were left out of the backward pass");
@@ -294,6 +298,9 @@ static void a_constant_reward_is_named_under_any_algorithm(void **state) {
         assert_int_equal(
             e2e_count(t, "phase 1: All responses have the same reward (0), which teaches"), 1);
         assert_int_equal(e2e_count(t, "warning: phase 2: All"), 0);
+        assert_int_equal(e2e_count(t, "no reward signal before training: all 16 responses have the "
+                                      "reward 0, so"),
+                         1);
         assert_int_equal(e2e_count(t, "phase 1: the rewards: parity_reward ("), 1);
         json_t *rows = e2e_metrics(t, "c");
         assert_true(e2e_metric(rows, 2, "optim/flat_phases") == 3);
