@@ -45,7 +45,7 @@ CASES = {
                                                 pad_token_id=None),
                 "llama3"),
     "granite": (hf.GraniteConfig, ROTARY | SCALARS | dict(head_dim=16, tie_word_embeddings=True), "llama3"),
-    "phi3": (hf.Phi3Config, ROTARY | dict(partial_rotary_factor=0.5, pad_token_id=None), "llama3"),
+    "phi3": (hf.Phi3Config, ROTARY | dict(hidden_size=64, partial_rotary_factor=0.5, pad_token_id=None), "llama3"),
     "granitemoehybrid": (hf.GraniteMoeHybridConfig, ROTARY | SCALARS | dict(
         head_dim=16, layer_types=["attention"] * 2, num_local_experts=0, shared_intermediate_size=88,
         position_embedding_type="rope", mamba_n_heads=4, mamba_d_head=24), "llama3"),

@@ -86,6 +86,11 @@ CASES = {
     "granite4": (hf.GraniteMoeHybridConfig, ROTARY | HYBRID, "smollm", "granite"),
     "granite4-nope": (hf.GraniteMoeHybridConfig, ROTARY | HYBRID | dict(position_embedding_type=None), "smollm",
                       "granite"),
+    "phi3": (hf.Phi3Config, ROTARY | dict(hidden_size=64, pad_token_id=None, sliding_window=40), "llama2", "phi3"),
+    "phi4-mini": (hf.Phi3Config, ROTARY | dict(
+        hidden_size=64, pad_token_id=None, partial_rotary_factor=0.5, tie_word_embeddings=True,
+        original_max_position_embeddings=100, rope_parameters=scaled(
+            "longrope", short_factor=[1.0, 1.25, 3.5, 4.0], long_factor=[2.0, 7.1, 30.0, 31.0])), "smollm", "phi3"),
     "llama3-mixed": (hf.LlamaConfig, ROTARY | dict(head_dim=16, tie_word_embeddings=False), "llama3",
                      "llama"),
     "qwen2-mixed": (hf.Qwen2Config, ROTARY | dict(num_attention_heads=3, num_key_value_heads=3,
@@ -211,7 +216,7 @@ def as_stored(key, t, config, arch):
     block = {"input_layernorm": "attn_norm", "self_attn.q_proj": "attn_q",
              "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v",
              "self_attn.o_proj": "attn_output", "self_attn.q_norm": "attn_q_norm",
-             "self_attn.k_norm": "attn_k_norm", "post_attention_layernorm": "ffn_norm",
+             "self_attn.k_norm": "attn_k_norm", "self_attn.qkv_proj": "attn_qkv", "mlp.gate_up_proj": "ffn_up", "post_attention_layernorm": "ffn_norm",
              "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down",
              "shared_mlp.output_linear": "ffn_down", "ln_1": "attn_norm", "ln_2": "ffn_norm", "attn.c_attn": "attn_qkv",
              "attn.c_proj": "attn_output", "mlp.c_fc": "ffn_up", "mlp.c_proj": "ffn_down"}
@@ -258,6 +263,8 @@ def check_tensors(name, reader, dtype, start, arch):
         if freqs is None or not torch.allclose(numbers(freqs), rope_freqs(config), rtol=2e-6):
             wrong.append("rope_freqs.weight")
         want["rope_freqs.weight"] = None
+    for kind in ("long", "short") if (getattr(config, "rope_parameters", None) or {}).get("rope_type") == "longrope" else ():
+        want[f"rope_factors_{kind}.weight"] = torch.tensor(config.rope_parameters[f"{kind}_factor"])
     for t in reader.tensors:
         x = want.get(t.name)
         narrow = x is not None and x.ndim > 1 and t.name != "position_embd.weight"
@@ -294,7 +301,14 @@ def expected_keys(name, c, arch, dtype, tok):
     keys |= {f"{arch}.attention.layer_norm_rms_epsilon": c.rms_norm_eps,
              f"{arch}.attention.head_count_kv": c.num_key_value_heads,
              f"{arch}.attention.key_length": width, f"{arch}.attention.value_length": width,
-             f"{arch}.rope.dimension_count": width, f"{arch}.rope.freq_base": rope["rope_theta"]}
+             f"{arch}.rope.dimension_count": int(width * rope.get("partial_rotary_factor", 1.0)),
+             f"{arch}.rope.freq_base": rope["rope_theta"]}
+    if arch == "phi3":
+        keys |= {f"{arch}.attention.sliding_window": c.sliding_window or 0,
+                 f"{arch}.rope.scaling.original_context_length": c.original_max_position_embeddings}
+    if rope["rope_type"] == "longrope":
+        from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+        keys[f"{arch}.rope.scaling.attn_factor"] = ROPE_INIT_FUNCTIONS["longrope"](c, "cpu")[1]
     if arch == "granite":
         keys |= {f"{arch}.attention.scale": c.attention_multiplier, f"{arch}.embedding_scale": c.embedding_multiplier,
                  f"{arch}.residual_scale": c.residual_multiplier, f"{arch}.logit_scale": c.logits_scaling}

@@ -22,7 +22,7 @@ const char *reader_head(struct reader *r, const uint8_t *bytes, size_t len);
 // ---- models ----
 
 #define MAX_TENSORS  24
-#define MAX_ELEMENTS 1088
+#define MAX_ELEMENTS 2080
 #define JSON_BYTES   ", \"%s%s\": %d"
 
 struct model {

@@ -347,6 +347,70 @@ static void granite(void **state) {
     model_end(&m);
 }
 
+// Phi-3: fused tensors as they are, heads of which a part is rotated, the window, and the two lists
+// of longrope as tensors, in f32.
+static void phi3(void **state) {
+    static const char config[] =
+        "{\"model_type\": \"phi3\", \"vocab_size\": 260, \"hidden_size\": 8, "
+        "\"intermediate_size\": 3, \"num_hidden_layers\": 1, \"num_attention_heads\": 1, "
+        "\"num_key_value_heads\": 1, \"max_position_embeddings\": 256, \"rms_norm_eps\": 0.5, "
+        "\"tie_word_embeddings\": true, \"partial_rotary_factor\": 0.5, "
+        "\"original_max_position_embeddings\": 16, \"sliding_window\": %s, \"rope_scaling\": "
+        "{\"type\": \"%s\", \"short_factor\": [1.5, 2], \"long_factor\": %s}}";
+    static const char *const keys[] = {
+        "phi3.rope.dimension_count 4 4\n",
+        "phi3.rope.scaling.original_context_length 4 16\n",
+        "phi3.rope.scaling.attn_factor 6 1.41421\n", // sqrt(1 + ln(256 / 16) / ln(16))
+        "phi3.attention.sliding_window 4 7\n",
+        "blk.0.attn_qkv.weight 8 24 type 0",
+        "blk.0.ffn_up.weight 8 6 type 0",
+        "rope_factors_long.weight 2 type 0",
+        "rope_factors_short.weight 2 type 0"};
+    static const struct {
+        const char *window, *type, *factors, *says; // says NULL: accepted
+    } cases[] = {
+        {"7", "su", "[3, 40]", NULL},
+        {"null", "longrope", "[3, 40, 5]", "long_factor of the rotary positions is [3, 40, 5]"},
+        {"null", "longrope", "[3, \"a\"]", "long_factor of the rotary positions is [3, \"a\"]"},
+        {"null", "linear", "[3, 40]", "rope_type of the rotary positions is \"linear\""},
+        {"-1", "su", "[3, 40]", "sliding_window is -1"}};
+    for (size_t c = 0; c < CHECK_COUNT(cases); c++) {
+        static const float want[] = {3, 40, 1.5, 2};
+        struct model m;
+        struct reader r;
+        struct rlhf__buf text = RLHF__BUF_INIT;
+        size_t len;
+        rlhf__buf_printf(&text, config, cases[c].window, cases[c].type, cases[c].factors);
+        model_begin(&m, *state, rlhf__buf_text(&text), GPT2_FORM);
+        model_add(&m, "model.embed_tokens.weight", 260, 8);
+        model_add(&m, "model.layers.0.input_layernorm.weight", 8, 0);
+        model_add(&m, "model.layers.0.self_attn.qkv_proj.weight", 24, 8);
+        model_add(&m, "model.layers.0.self_attn.o_proj.weight", 8, 8);
+        model_add(&m, "model.layers.0.post_attention_layernorm.weight", 8, 0);
+        model_add(&m, "model.layers.0.mlp.gate_up_proj.weight", 6, 8);
+        model_add(&m, "model.layers.0.mlp.down_proj.weight", 8, 3);
+        model_add(&m, "model.norm.weight", 8, 0);
+        m.m.dtype = RLHF__TENSOR_F32;
+        if (cases[c].says) {
+            model_refused(&m, cases[c].says);
+        } else {
+            const uint8_t *bytes = model_written(&m, &len);
+            const char *head = reader_head(&r, bytes, len);
+            for (size_t i = 0; i < CHECK_COUNT(keys); i++) {
+                float got[2];
+                const char *at = strstr(head, keys[i]);
+                if (!at) fail_msg("no %s in\n%s", keys[i], head);
+                if (i < 6) continue;
+                memcpy(got, r.p + strtoul(strstr(at, " at ") + 4, NULL, 10), sizeof got);
+                assert_memory_equal(got, want + 2 * (i - 6), sizeof got);
+            }
+            rlhf__buf_finish(&r.out);
+        }
+        rlhf__buf_finish(&text);
+        model_end(&m);
+    }
+}
+
 // If a model is untied, its file must have an output table. Otherwise llama.cpp would use the
 // embedding.
 static void output_tables(void **state) {
@@ -373,6 +437,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(tensors, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(architectures, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(granite, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(phi3, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(output_tables, scratch_setup, scratch_teardown),
     };
     return cmocka_run_group_tests_name("gguf", tests, NULL, NULL);

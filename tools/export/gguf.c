@@ -196,12 +196,15 @@ static rlhf_status put_item(struct rlhf__gguf *g, const struct rlhf__gguf_model 
 }
 
 static rlhf_status put_rope(struct rlhf__gguf *g, const struct rlhf__gguf_model *m,
-                            const struct plan *p, struct rlhf__error *err) {
-    const size_t n = (size_t)p->config.head_dim / 2;
+                            const struct rlhf__gguf_rope *rope, struct rlhf__error *err) {
+    const size_t n = (size_t)rope->dim / 2;
+    rlhf_status st = RLHF_OK;
     float *divisor = calloc(n, sizeof *divisor);
     if (!divisor) return RLHF__NOMEM(err, "out of memory for the rotary positions");
-    rlhf__gguf_llama3_rope(m->config, p->config.head_dim, divisor);
-    rlhf_status st = rlhf__gguf_put(g, divisor, n * sizeof *divisor, err);
+    for (int32_t i = 0; st == RLHF_OK && i < rope->n; i++) {
+        rlhf__gguf_rope_divisors(m->config, rope, i, divisor);
+        st = rlhf__gguf_put(g, divisor, n * sizeof *divisor, err);
+    }
     free(divisor);
     return st;
 }
@@ -234,9 +237,11 @@ static rlhf_status put_head(struct rlhf__gguf *g, const struct rlhf__gguf_model 
         const int64_t shape[2] = {it->n_rows, it->n_columns};
         RLHF_TRY(rlhf__gguf_tensor(g, it->name, it->dtype, it->from->ndim, shape, err));
     }
-    const int64_t half = p->config.head_dim / 2;
-    if (!p->config.llama3_rope) return RLHF_OK;
-    return rlhf__gguf_tensor(g, "rope_freqs.weight", RLHF__TENSOR_F32, 1, &half, err);
+    const struct rlhf__gguf_rope *rope = &p->config.rope;
+    const int64_t half = rope->dim / 2;
+    for (int32_t i = 0; i < rope->n; i++)
+        RLHF_TRY(rlhf__gguf_tensor(g, rope->divisors[i].name, RLHF__TENSOR_F32, 1, &half, err));
+    return RLHF_OK;
 }
 
 static rlhf_status with_plan(const struct rlhf__gguf_model *m, const struct rlhf__folder *in,
@@ -248,7 +253,7 @@ static rlhf_status with_plan(const struct rlhf__gguf_model *m, const struct rlhf
     if (st == RLHF_OK && name) st = rlhf__gguf_begin(g, in, name, err);
     for (size_t i = 0; st == RLHF_OK && name && i < p.n; i++)
         st = put_item(g, m, &p, &p.item[i], err);
-    if (st == RLHF_OK && name && p.config.llama3_rope) st = put_rope(g, m, &p, err);
+    if (st == RLHF_OK && name) st = put_rope(g, m, &p.config.rope, err);
     free(p.item);
     if (st == RLHF_OK && name) return rlhf__gguf_commit(g, err);
     rlhf__gguf_abort(g);

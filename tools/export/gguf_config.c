@@ -50,6 +50,7 @@ static const struct {
     {"smollm3", "smollm3", RLHF__GGUF_SMOLLM3},
     {"granite", "granite", RLHF__GGUF_GRANITE},
     {"granitemoehybrid", "granite", RLHF__GGUF_GRANITE},
+    {"phi3", "phi3", RLHF__GGUF_PHI3},
     {"gpt2", "gpt2", RLHF__GGUF_GPT2},
 };
 
@@ -71,7 +72,7 @@ static rlhf_status find_arch(const json_t *config, const char *dir, struct rlhf_
     if (!out->arch)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "%s: a GGUF file holds a language model of model_type llama, mistral, "
-                          "qwen2, qwen3, smollm3, granite, granitemoehybrid or gpt2; this is "
+                          "qwen2, qwen3, smollm3, granite, granitemoehybrid, phi3 or gpt2; this is "
                           "%.64s",
                           dir, type ? type : "none");
     if (class && !strstr(class, "LMHeadModel") && !strstr(class, "ForCausalLM"))
@@ -112,7 +113,7 @@ static rlhf_status check_rest(const json_t *config, const char *dir, int32_t fam
     if (json_is_integer(window) && type && strcmp(type, "mistral") == 0)
         return refuse(dir, "sliding_window", window, err);
     const json_t *part = json_object_get(config, "partial_rotary_factor");
-    if (json_is_number(part) && json_number_value(part) != 1)
+    if (family != RLHF__GGUF_PHI3 && json_is_number(part) && json_number_value(part) != 1)
         return refuse(dir, "partial_rotary_factor", part, err);
     return RLHF_OK;
 }
@@ -152,7 +153,13 @@ rlhf_status rlhf__gguf_config_read(const json_t *config, const char *dir,
     if (out->head_dim < 2 || out->head_dim % 2)
         return rlhf__fail(err, RLHF_E_INVALID, "%s/config.json: heads of width %d", dir,
                           (int)out->head_dim);
-    return gpt2 ? RLHF_OK : rlhf__gguf_rope_check(config, dir, out->arch, &out->llama3_rope, err);
+    if (out->family == RLHF__GGUF_PHI3 && (int64_t)out->heads * out->head_dim != d)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "%s/config.json: %d heads of width %d, but hidden_size is %d, which a "
+                          "GGUF file of this architecture cannot say",
+                          dir, (int)out->heads, (int)out->head_dim, (int)d);
+    return gpt2 ? RLHF_OK
+                : rlhf__gguf_rope_check(config, dir, out->arch, out->head_dim, &out->rope, err);
 }
 
 // ---- keys ----
@@ -186,6 +193,17 @@ static rlhf_status put_epsilon(struct rlhf__gguf *g, const json_t *config, const
 
 static const char *inner_of(const json_t *config, int gpt2) {
     return gpt2 ? "n_inner" : is_hybrid(config) ? "shared_intermediate_size" : "intermediate_size";
+}
+
+// The window of Phi-3; 0: none. llama.cpp reads this key but computes without a window.
+static rlhf_status put_window(struct rlhf__gguf *g, const json_t *config, const char *dir,
+                              const struct rlhf__gguf_config *c, struct rlhf__error *err) {
+    const json_t *v = json_object_get(config, "sliding_window");
+    const json_int_t n = json_integer_value(v); // 0 if null or missing
+    if ((v && !json_is_null(v) && !json_is_integer(v)) || n < 0 || n > INT32_MAX)
+        return refuse(dir, "sliding_window", v, err);
+    put_number(g, c, "attention.sliding_window", (int32_t)n);
+    return RLHF_OK;
 }
 
 // Granite's four factors and, for a Granite 4 that does not rotate, llama.cpp's switch for this.
@@ -227,8 +245,8 @@ rlhf_status rlhf__gguf_config_put(struct rlhf__gguf *g, const json_t *config, co
     put_number(g, c, "attention.head_count_kv", c->kv_heads);
     put_number(g, c, "attention.key_length", c->head_dim);
     put_number(g, c, "attention.value_length", c->head_dim);
-    put_number(g, c, "rope.dimension_count", c->head_dim);
-    rlhf__gguf_rope_put(g, config, c->arch);
+    rlhf__gguf_rope_put(g, config, c->arch, &c->rope);
+    if (c->family == RLHF__GGUF_PHI3) return put_window(g, config, dir, c, err);
     return c->family == RLHF__GGUF_GRANITE ? put_factors(g, config, dir, c, err) : RLHF_OK;
 }
 
@@ -242,8 +260,10 @@ enum {
     QWEN3 = 1 << RLHF__GGUF_QWEN3,
     SMOLLM3 = 1 << RLHF__GGUF_SMOLLM3,
     GRANITE = 1 << RLHF__GGUF_GRANITE,
+    PHI3 = 1 << RLHF__GGUF_PHI3,
     GPT2 = 1 << RLHF__GGUF_GPT2,
-    ROTARY = LLAMA | QWEN2 | QWEN3 | SMOLLM3 | GRANITE,
+    SPLIT = LLAMA | QWEN2 | QWEN3 | SMOLLM3 | GRANITE, // a matrix each for q, k, v, gate and up
+    ROTARY = SPLIT | PHI3,
     ADJACENT = LLAMA | SMOLLM3 | GRANITE, // llama.cpp stores rotary pairs next to each other
     NONE = 0
 };
@@ -257,16 +277,18 @@ struct name {
 
 static const struct name rotary_block[] = {
     {"input_layernorm", "attn_norm", RLHF__GGUF_AS_IS, ROTARY, NONE},
-    {"self_attn.q_proj", "attn_q", RLHF__GGUF_PAIR_Q, ROTARY, LLAMA | QWEN2 | GRANITE},
-    {"self_attn.k_proj", "attn_k", RLHF__GGUF_PAIR_K, ROTARY, LLAMA | QWEN2 | GRANITE},
-    {"self_attn.v_proj", "attn_v", RLHF__GGUF_AS_IS, ROTARY, LLAMA | QWEN2 | GRANITE},
+    {"self_attn.q_proj", "attn_q", RLHF__GGUF_PAIR_Q, SPLIT, LLAMA | QWEN2 | GRANITE},
+    {"self_attn.k_proj", "attn_k", RLHF__GGUF_PAIR_K, SPLIT, LLAMA | QWEN2 | GRANITE},
+    {"self_attn.v_proj", "attn_v", RLHF__GGUF_AS_IS, SPLIT, LLAMA | QWEN2 | GRANITE},
     {"self_attn.o_proj", "attn_output", RLHF__GGUF_AS_IS, ROTARY, LLAMA | GRANITE},
     {"self_attn.q_norm", "attn_q_norm", RLHF__GGUF_AS_IS, QWEN3, NONE},
     {"self_attn.k_norm", "attn_k_norm", RLHF__GGUF_AS_IS, QWEN3, NONE},
     {"post_attention_layernorm", "ffn_norm", RLHF__GGUF_AS_IS, ROTARY, NONE},
-    {"mlp.gate_proj", "ffn_gate", RLHF__GGUF_AS_IS, ROTARY, LLAMA | GRANITE},
-    {"mlp.up_proj", "ffn_up", RLHF__GGUF_AS_IS, ROTARY, LLAMA | GRANITE},
+    {"mlp.gate_proj", "ffn_gate", RLHF__GGUF_AS_IS, SPLIT, LLAMA | GRANITE},
+    {"mlp.up_proj", "ffn_up", RLHF__GGUF_AS_IS, SPLIT, LLAMA | GRANITE},
     {"mlp.down_proj", "ffn_down", RLHF__GGUF_AS_IS, ROTARY, LLAMA | GRANITE},
+    {"self_attn.qkv_proj", "attn_qkv", RLHF__GGUF_AS_IS, PHI3, NONE},
+    {"mlp.gate_up_proj", "ffn_up", RLHF__GGUF_AS_IS, PHI3, NONE},
     {"shared_mlp.input_linear", "ffn_gate", RLHF__GGUF_GATE_UP, GRANITE, NONE},
     {"shared_mlp.output_linear", "ffn_down", RLHF__GGUF_AS_IS, GRANITE, NONE},
     {0},
@@ -304,6 +326,7 @@ static const struct {
     [RLHF__GGUF_QWEN3] = {"model.", "layers.", rotary_block, rotary_outside, "qwen3"},
     [RLHF__GGUF_SMOLLM3] = {"model.", "layers.", rotary_block, rotary_outside, "smollm3"},
     [RLHF__GGUF_GRANITE] = {"model.", "layers.", rotary_block, rotary_outside, "granite"},
+    [RLHF__GGUF_PHI3] = {"model.", "layers.", rotary_block, rotary_outside, "phi3"},
     [RLHF__GGUF_GPT2] = {"transformer.", "h.", gpt2_block, gpt2_outside, "gpt2"},
 };
 

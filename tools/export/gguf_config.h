@@ -1,8 +1,9 @@
-// gguf_config.h: llama.cpp's architectures llama, qwen2, qwen3, smollm3, granite and gpt2.
+// gguf_config.h: llama.cpp's architectures llama, qwen2, qwen3, smollm3, granite, phi3 and gpt2.
 // Translates config.json to llama.cpp's keys, and tensors to llama.cpp's names and layouts.
 #ifndef RLHF_TOOLS_EXPORT_GGUF_CONFIG_H
 #define RLHF_TOOLS_EXPORT_GGUF_CONFIG_H
 
+#include "export/gguf_rope.h"
 #include "export/gguf_writer.h"
 #include "weights/tensor.h"
 
@@ -16,6 +17,7 @@ enum rlhf__gguf_family {
     RLHF__GGUF_QWEN3,
     RLHF__GGUF_SMOLLM3,
     RLHF__GGUF_GRANITE, // granite, granitemoehybrid
+    RLHF__GGUF_PHI3,
     RLHF__GGUF_GPT2,
     RLHF__GGUF_N_FAMILIES
 };
@@ -38,7 +40,7 @@ struct rlhf__gguf_config {
     const char *arch; // llama.cpp's name
     int32_t family;   // enum rlhf__gguf_family
     int32_t layers, heads, kv_heads, head_dim, vocab;
-    int32_t llama3_rope; // 1: the file has rope_freqs.weight (gguf_rope.h)
+    struct rlhf__gguf_rope rope; // of rotary models
 };
 
 // Read a config. `dir` is used only in messages. Refuses anything that the file cannot express, and

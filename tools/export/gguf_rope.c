@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define ORIGINAL "original_max_position_embeddings"
+#define PART     "partial_rotary_factor"
 
 static const double pi = 3.14159265358979323846;
 
@@ -19,7 +20,13 @@ struct rope {
     const json_t *o; // the object with the fields; NULL = none
     const char *type;
     double theta, factor, context; // context: before stretching
+    double part;                   // of a head that is rotated
 };
+
+static int is_phi(const json_t *config) {
+    const char *model = json_string_value(json_object_get(config, "model_type"));
+    return model && strcmp(model, "phi3") == 0;
+}
 
 static double number(const json_t *o, const char *name, double fallback) {
     const json_t *v = json_object_get(o, name);
@@ -44,10 +51,12 @@ static struct rope rope_of(const json_t *config) {
     if (!r.type) r.type = json_string_value(json_object_get(r.o, "type"));
     if (!r.type) r.type = "default";
     r.theta = number(r.o, "rope_theta", number(config, "rope_theta", theta));
-    r.context = number(config, ORIGINAL, number(r.o, ORIGINAL, context));
+    r.context = number(config, ORIGINAL, is_phi(config) ? 4096 : number(r.o, ORIGINAL, context));
     r.factor = number(r.o, "factor", 0);
-    if (r.factor == 0 && strcmp(r.type, "yarn") == 0 && r.context > 0)
-        r.factor = context / r.context;
+    if (is_phi(config) && (strcmp(r.type, "su") == 0 || strcmp(r.type, "yarn") == 0))
+        r.type = "longrope";
+    if (r.factor == 0 && r.context > 0) r.factor = context / r.context;
+    r.part = number(r.o, PART, number(config, PART, 1));
     return r;
 }
 
@@ -83,7 +92,7 @@ static rlhf_status check_number(const json_t *o, const char *dir, const char *na
     return bad(dir, name, v, err);
 }
 
-static rlhf_status check_kinds(const json_t *o, const char *dir, struct rlhf__error *err) {
+static rlhf_status check_kinds(const json_t *o, const char *dir, int phi, struct rlhf__error *err) {
     static const char *const texts[] = {"rope_type", "type"};
     static const char *const numbers[] = {"factor",    "low_freq_factor", "high_freq_factor",
                                           "beta_fast", "beta_slow",       ORIGINAL};
@@ -94,9 +103,10 @@ static rlhf_status check_kinds(const json_t *o, const char *dir, struct rlhf__er
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         RLHF_TRY(check_number(o, dir, numbers[i], 1e9, err));
     RLHF_TRY(check_number(o, dir, "rope_theta", 1e15, err));
-    const json_t *part = json_object_get(o, "partial_rotary_factor");
+    const json_t *part = json_object_get(o, PART);
+    if (phi) return check_number(o, dir, PART, 1, err);
     if (part && !json_is_null(part) && !(json_is_number(part) && json_number_value(part) == 1))
-        return bad(dir, "partial_rotary_factor", part, err);
+        return bad(dir, PART, part, err);
     return RLHF_OK;
 }
 
@@ -113,36 +123,79 @@ static rlhf_status check_yarn(const struct rope *r, const char *dir, struct rlhf
     return cut && !json_is_true(cut) ? bad(dir, "truncate", cut, err) : RLHF_OK;
 }
 
+static rlhf_status bad_type(const struct rope *r, const char *dir, struct rlhf__error *err) {
+    const json_t *v = json_object_get(r->o, "rope_type");
+    return bad(dir, "rope_type", v ? v : json_object_get(r->o, "type"), err);
+}
+
+// Phi-3: the part of each head and, for longrope, two lists with a number above 0 for each pair.
+static rlhf_status check_phi(const struct rope *r, const char *dir, int32_t head_dim,
+                             struct rlhf__gguf_rope *out, struct rlhf__error *err) {
+    static const struct rlhf__gguf_divisors lists[] = {
+        {"rope_factors_long.weight", "long_factor"}, {"rope_factors_short.weight", "short_factor"}};
+    out->dim = (int32_t)(head_dim * r->part);
+    if (out->dim < 2 || out->dim % 2)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "%s/config.json: " PART " %g rotates %d elements of a head of %d, which "
+                          "is not an even number of at least 2",
+                          dir, r->part, (int)out->dim, (int)head_dim);
+    if (strcmp(r->type, "default") == 0) return RLHF_OK;
+    if (strcmp(r->type, "longrope") != 0) return bad_type(r, dir, err);
+    RLHF_TRY(check_number(r->o, dir, "attention_factor", 1e6, err));
+    for (; out->n < 2; out->n++) {
+        const json_t *list = json_object_get(r->o, lists[out->n].list);
+        int fine = json_array_size(list) == (size_t)out->dim / 2;
+        for (size_t k = 0; k < json_array_size(list); k++)
+            fine = fine && json_number_value(json_array_get(list, k)) > 0;
+        if (!fine) return bad(dir, lists[out->n].list, list, err);
+        out->divisors[out->n] = lists[out->n];
+    }
+    return RLHF_OK;
+}
+
 rlhf_status rlhf__gguf_rope_check(const json_t *config, const char *dir, const char *arch,
-                                  int32_t *llama3, struct rlhf__error *err) {
+                                  int32_t head_dim, struct rlhf__gguf_rope *out,
+                                  struct rlhf__error *err) {
     static const char *const linear[] = {"factor", NULL};
     static const char *const bands[] = {"factor", "low_freq_factor", "high_freq_factor", NULL};
-    *llama3 = 0;
+    const int phi = is_phi(config);
+    *out = (struct rlhf__gguf_rope){.dim = head_dim};
     RLHF_TRY(check_number(config, dir, "rope_theta", 1e15, err));
     RLHF_TRY(check_number(config, dir, ORIGINAL, 1e9, err));
-    RLHF_TRY(check_kinds(json_object_get(config, "rope_scaling"), dir, err));
-    RLHF_TRY(check_kinds(json_object_get(config, "rope_parameters"), dir, err));
+    RLHF_TRY(check_kinds(json_object_get(config, "rope_scaling"), dir, phi, err));
+    RLHF_TRY(check_kinds(json_object_get(config, "rope_parameters"), dir, phi, err));
     const struct rope r = rope_of(config);
+    if (phi) return check_phi(&r, dir, head_dim, out, err);
     if (strcmp(r.type, "default") == 0) return RLHF_OK;
     if (strcmp(r.type, "linear") == 0) return check_numbers(&r, dir, linear, err);
-    *llama3 = strcmp(r.type, "llama3") == 0 && strcmp(arch, "llama") == 0;
-    if (!*llama3 && strcmp(r.type, "yarn") != 0) {
-        const json_t *v = json_object_get(r.o, "rope_type");
-        return bad(dir, "rope_type", v ? v : json_object_get(r.o, "type"), err);
-    }
+    const int llama3 = strcmp(r.type, "llama3") == 0 && strcmp(arch, "llama") == 0;
+    if (!llama3 && strcmp(r.type, "yarn") != 0) return bad_type(&r, dir, err);
     if (!(r.context > 0)) return bad(dir, ORIGINAL, json_object_get(r.o, ORIGINAL), err);
-    if (!*llama3) return check_yarn(&r, dir, err);
+    if (!llama3) return check_yarn(&r, dir, err);
+    out->divisors[out->n++].name = "rope_freqs.weight";
     RLHF_TRY(check_numbers(&r, dir, bands, err));
     if (number(r.o, "high_freq_factor", 0) > number(r.o, "low_freq_factor", 0)) return RLHF_OK;
     return bad(dir, "high_freq_factor", json_object_get(r.o, "high_freq_factor"), err);
 }
 
-void rlhf__gguf_rope_put(struct rlhf__gguf *g, const json_t *config, const char *arch) {
+// The scale of cosines and sines of longrope.
+static double longrope_scale(const struct rope *r) {
+    const double own = r->factor > 1 ? sqrt(1 + rlhf_log(r->factor) / rlhf_log(r->context)) : 1;
+    return number(r->o, "attention_factor", own);
+}
+
+void rlhf__gguf_rope_put(struct rlhf__gguf *g, const json_t *config, const char *arch,
+                         const struct rlhf__gguf_rope *of) {
     const struct rope r = rope_of(config);
     const int yarn = strcmp(r.type, "yarn") == 0;
     char key[96];
 #define KEY(name) (snprintf(key, sizeof key, "%s.rope.%s", arch, name), key)
+    rlhf__gguf_u32(g, KEY("dimension_count"), (uint32_t)of->dim);
     rlhf__gguf_f32(g, KEY("freq_base"), r.theta);
+    if (is_phi(config))
+        rlhf__gguf_u32(g, KEY("scaling.original_context_length"), (uint32_t)r.context);
+    if (strcmp(r.type, "longrope") == 0)
+        rlhf__gguf_f32(g, KEY("scaling.attn_factor"), longrope_scale(&r));
     if (!yarn && strcmp(r.type, "linear") != 0) return;
     rlhf__gguf_str(g, KEY("scaling.type"), r.type);
     rlhf__gguf_f32(g, KEY("scaling.factor"), r.factor);
@@ -153,12 +206,16 @@ void rlhf__gguf_rope_put(struct rlhf__gguf *g, const json_t *config, const char 
 #undef KEY
 }
 
-void rlhf__gguf_llama3_rope(const json_t *config, int32_t head_dim, float *out) {
+void rlhf__gguf_rope_divisors(const json_t *config, const struct rlhf__gguf_rope *of, int32_t k,
+                              float *out) {
     const struct rope r = rope_of(config);
+    const json_t *list = of->divisors[k].list ? json_object_get(r.o, of->divisors[k].list) : NULL;
     const double low = number(r.o, "low_freq_factor", 1), high = number(r.o, "high_freq_factor", 4);
-    for (int32_t i = 0; i < head_dim / 2; i++) {
+    for (int32_t i = 0; list && i < of->dim / 2; i++)
+        out[i] = (float)json_number_value(json_array_get(list, (size_t)i));
+    for (int32_t i = 0; !list && i < of->dim / 2; i++) {
         // The number of tokens in one full turn.
-        const double length = 2 * pi * rlhf_pow(r.theta, 2.0 * i / head_dim);
+        const double length = 2 * pi * rlhf_pow(r.theta, 2.0 * i / of->dim);
         const double share = (r.context / length - low) / (high - low);
         if (length < r.context / high)
             out[i] = 1;

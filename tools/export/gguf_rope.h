@@ -7,18 +7,34 @@
 
 #include <jansson.h>
 
-// Check that llama.cpp supports the config's rope type. llama.cpp supports the types `default`,
-// `linear` and, with its default attention factor, `yarn`. For models of the Llama architecture, it
-// also supports `llama3`. For this type, sets *llama3 to 1, and the file needs rope_freqs.weight.
-// Errors: RLHF_E_INVALID, with the type, for any other type. [main]
+// A tensor of divisors of the frequencies, f32 [dim / 2].
+struct rlhf__gguf_divisors {
+    const char *name;
+    const char *list; // the list in config.json that it is; NULL: computed for the type llama3
+};
+
+// How the heads are rotated.
+struct rlhf__gguf_rope {
+    int32_t dim; // elements of a head that are rotated
+    int32_t n;   // number of tensors of divisors
+    struct rlhf__gguf_divisors divisors[2];
+};
+
+// Check that llama.cpp supports the config's rope type, and set *out. llama.cpp supports the types
+// `default`, `linear` and, with its default attention factor, `yarn`. For models of the Llama
+// architecture, it also supports `llama3`, with rope_freqs.weight. For Phi-3, it supports `default`
+// and `longrope` (also called `su` or `yarn`), with two such tensors, and a rotation of a part of
+// each head. Errors: RLHF_E_INVALID, with the type, for any other type. [main]
 rlhf_status rlhf__gguf_rope_check(const json_t *config, const char *dir, const char *arch,
-                                  int32_t *llama3, struct rlhf__error *err);
+                                  int32_t head_dim, struct rlhf__gguf_rope *out,
+                                  struct rlhf__error *err);
 
 // Add the keys of a checked config. [main]
-void rlhf__gguf_rope_put(struct rlhf__gguf *g, const json_t *config, const char *arch);
+void rlhf__gguf_rope_put(struct rlhf__gguf *g, const json_t *config, const char *arch,
+                         const struct rlhf__gguf_rope *r);
 
-// Set `out` to the divisors of the head_dim / 2 frequencies for the rope type llama3 (Llama 3.1),
-// in f32, as transformers computes them. [any]
-void rlhf__gguf_llama3_rope(const json_t *config, int32_t head_dim, float *out);
+// Set `out` to the numbers of tensor i of divisors, as transformers computes them. [any]
+void rlhf__gguf_rope_divisors(const json_t *config, const struct rlhf__gguf_rope *r, int32_t i,
+                              float *out);
 
 #endif
