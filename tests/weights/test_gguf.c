@@ -411,6 +411,117 @@ static void phi3(void **state) {
     }
 }
 
+// Gemma 3 and Gemma 2: norms around the blocks, whose gains get 1 added, windows and positions by
+// kind of layer, or caps.
+#define GEMMA_OF(type, scalar, window)                                                             \
+    "\"model_type\": \"" type "\", \"vocab_size\": 260, \"hidden_size\": 4, "                      \
+    "\"intermediate_size\": 3, \"num_hidden_layers\": 1, \"num_attention_heads\": 2, "             \
+    "\"num_key_value_heads\": 1, \"head_dim\": 4, \"query_pre_attn_scalar\": " scalar ", "         \
+    "\"max_position_embeddings\": 16, \"sliding_window\": " window
+#define GEMMA(type) GEMMA_OF(type, "4", "8")
+#define NESTED                                                                                     \
+    ", \"rope_parameters\": {\"full_attention\": {\"rope_type\": \"linear\", \"factor\": 8.0, "    \
+    "\"rope_theta\": 1e5}, \"sliding_attention\": {\"rope_type\": \"default\", "                   \
+    "\"rope_theta\": 10000}}, \"layer_types\": [\"sliding_attention\"]"
+
+static void begin_gemma(struct model *m, struct scratch *s, const char *config) {
+    model_begin(m, s, config, GPT2_FORM);
+    model_add_llama(m);
+    m->tensor[4] = m->tensor[--m->m.n]; // no bias of keys
+    model_add(m, IN "pre_feedforward_layernorm.weight", 4, 0);
+    model_add(m, IN "post_feedforward_layernorm.weight", 4, 0);
+    if (strstr(config, "gemma2")) return;
+    model_add(m, IN "self_attn.q_norm.weight", 4, 0);
+    model_add(m, IN "self_attn.k_norm.weight", 4, 0);
+}
+
+static void gemma(void **state) {
+    static const char *const cases[][2] = {
+        {"{" GEMMA("gemma3_text") NESTED "}", "gemma3.context_length 4 16\n"
+                                              "gemma3.embedding_length 4 4\n"
+                                              "gemma3.block_count 4 1\n"
+                                              "gemma3.feed_forward_length 4 3\n"
+                                              "gemma3.attention.head_count 4 2\n"
+                                              "gemma3.attention.layer_norm_rms_epsilon 6 1e-06\n"
+                                              "gemma3.attention.head_count_kv 4 1\n"
+                                              "gemma3.attention.key_length 4 4\n"
+                                              "gemma3.attention.value_length 4 4\n"
+                                              "gemma3.attention.sliding_window 4 8\n"
+                                              "gemma3.rope.freq_base 6 100000\n"
+                                              "gemma3.rope.freq_base_swa 6 10000\n"
+                                              "gemma3.rope.scaling.type 8 linear\n"
+                                              "gemma3.rope.scaling.factor 6 8\n"
+                                              "tokenizer"},
+        {"{" GEMMA("gemma3_text") ", \"rope_theta\": 9}", "gemma3.rope.freq_base 6 9\n"},
+        {"{" GEMMA("gemma2") ", \"attn_logit_softcapping\": 40}",
+         "gemma2.attention.sliding_window 4 8\n"
+         "gemma2.attn_logit_softcapping 6 40\n"
+         "gemma2.final_logit_softcapping 6 30\n"
+         "gemma2.rope.freq_base 6 10000\n"
+         "tokenizer"}};
+    static const char *const norms[][2] = {{"attn_norm", IN "input_layernorm.weight"},
+                                           {"post_attention_norm", IN "post_attention_layernorm."
+                                                                      "weight"},
+                                           {"ffn_norm", IN "pre_feedforward_layernorm.weight"},
+                                           {"post_ffw_norm", IN "post_feedforward_layernorm."
+                                                                "weight"},
+                                           {"attn_q_norm", IN "self_attn.q_norm.weight"},
+                                           {"attn_k_norm", IN "self_attn.k_norm.weight"}};
+    for (size_t i = 0; i < CHECK_COUNT(cases); i++) {
+        struct model m;
+        struct reader r;
+        size_t len;
+        begin_gemma(&m, *state, cases[i][0]);
+        const uint8_t *bytes = model_written(&m, &len);
+        const char *head = reader_head(&r, bytes, len);
+        if (!strstr(head, cases[i][1])) fail_msg("no %s in\n%s", cases[i][1], head);
+        for (size_t k = 0; k < (i == 2 ? 4 : 6); k++) {
+            char name[64];
+            float got[4], want[4];
+            snprintf(name, sizeof name, "\nblk.0.%s.weight ", norms[k][0]);
+            memcpy(want, named(&m, norms[k][1])->data, sizeof want);
+            memcpy(got, r.p + strtoul(strstr(strstr(head, name), " at ") + 4, NULL, 10),
+                   sizeof got);
+            for (int c = 0; c < 4; c++)
+                assert_true(got[c] == want[c] + 1);
+        }
+        rlhf__buf_finish(&r.out);
+        model_end(&m);
+    }
+}
+
+static void gemma_refused(void **state) {
+#define G3(more) "{" GEMMA("gemma3_text") ", " more "}"
+    static const char *const cases[][2] = {
+        {G3("\"hidden_activation\": \"silu\""), "hidden_activation is \"silu\""},
+        {G3("\"final_logit_softcapping\": 30.0"), "final_logit_softcapping is 30.0"},
+        {"{" GEMMA_OF("gemma3_text", "256", "8") "}",
+         "query_pre_attn_scalar is 256, and llama.cpp takes 4"},
+        {"{" GEMMA_OF("gemma3_text", "4", "null") "}", "sliding_window is null"},
+        {G3("\"sliding_window_pattern\": 2"), "sliding_window_pattern is 2"},
+        {G3("\"layer_types\": [\"full_attention\"]"), "layer_types is [\"full_attention\"]"},
+        {G3("\"rope_local_base_freq\": 5e3"), "rope_local_base_freq of the rotary positions is 5"},
+        {G3("\"rope_parameters\": {\"sliding_attention\": {\"rope_type\": \"linear\"}}"),
+         "rope_type of the rotary positions is \"linear\""},
+        {G3("\"rope_scaling\": {\"rope_type\": \"yarn\", \"factor\": 2}"),
+         "rope_type of the rotary positions is \"yarn\""},
+    };
+    for (size_t i = 0; i < CHECK_COUNT(cases); i++) {
+        struct model m;
+        begin_gemma(&m, *state, cases[i][0]);
+        model_refused(&m, cases[i][1]);
+        model_end(&m);
+    }
+    struct model m;
+    begin_gemma(&m, *state, "{" GEMMA("gemma3_text") "}");
+    model_add(&m, IN "self_attn.o_proj.bias", 4, 0);
+    model_refused(&m,
+                  "o_proj.bias is not supported in a GGUF file of llama.cpp's architecture gemma3");
+    m.m.n -= 2;
+    model_refused(&m, "the weights lack what is blk.0.attn_k_norm.weight in a GGUF file");
+    model_end(&m);
+}
+
 // If a model is untied, its file must have an output table. Otherwise llama.cpp would use the
 // embedding.
 static void output_tables(void **state) {
@@ -438,6 +549,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(architectures, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(granite, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(phi3, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(gemma, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(gemma_refused, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(output_tables, scratch_setup, scratch_teardown),
     };
     return cmocka_run_group_tests_name("gguf", tests, NULL, NULL);

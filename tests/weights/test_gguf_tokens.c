@@ -36,8 +36,44 @@ static void sentence_pieces(void **state) {
                                 "tokenizer.ggml.add_space_prefix 7 true\n"
                                 "tokenizer.ggml.tokens 9 <unk>,<0x0A>," SP ",a,aa," SP "aa\n"
                                 "tokenizer.ggml.token_type 9 2,6,1,1,1,1\n"
-                                "tokenizer.ggml.scores 9 0,0,0,0,-1,-2\n"
+                                "tokenizer.ggml.scores 9 -1000,0,0,0,-0,-1\n"
                                 "tokenizer.chat_template 8 {{ x }}\n"));
+    rlhf__buf_finish(&r.out);
+    model_end(&m);
+}
+
+// Gemma: no space before a text, added tokens of spaces, and a second end token, which is named in
+// generation_config.json.
+static void gemma_tokens(void **state) {
+    struct model m;
+    struct reader r;
+    size_t len;
+    scratch_text(*state, "tokenizer_config.json", "{\"eos_token\": \"<eos>\"}");
+    scratch_text(*state, "generation_config.json", "{\"eos_token_id\": [0, 6]}");
+    model_begin(
+        &m, *state, "{" LLAMA_OF("8") "}",
+        "{\"model\": {\"type\": \"BPE\", \"byte_fallback\": true, \"vocab\": {\"<eos>\": 0, "
+        "\"<0x0A>\": 1, \"" SP "\": 2, \"a\": 3, \"" SP SP "\": 4, \"" SP "a\": 5, \"<end>\": "
+        "6, \"aa\": 7}, \"merges\": [[\"" SP "\", \"" SP "\"], [\"" SP "\", \"a\"], "
+        "[\"a\", \"a\"]]}, \"added_tokens\": [{\"id\": 0, \"content\": \"<eos>\", "
+        "\"special\": true}, {\"id\": 4, \"content\": \"" SP SP "\", \"special\": false}, "
+        "{\"id\": 6, \"content\": \"<end>\", \"special\": true}], \"normalizer\": {\"type\": "
+        "\"Replace\", \"pattern\": {\"String\": \" \"}, \"content\": \"" SP "\"}, "
+        "\"pre_tokenizer\": {\"type\": \"Split\", \"pattern\": {\"String\": \" \"}, "
+        "\"behavior\": \"MergedWithPrevious\", \"invert\": false}}");
+    model_add_llama(&m);
+    const uint8_t *bytes = model_written(&m, &len);
+    const char *got = reader_head(&r, bytes, len);
+    const char *want = "tokenizer.ggml.bos_token_id 4 1\n"
+                       "tokenizer.ggml.eos_token_id 4 0\n"
+                       "tokenizer.ggml.eot_token_id 4 6\n"
+                       "tokenizer.ggml.add_bos_token 7 false\n"
+                       "tokenizer.ggml.add_eos_token 7 false\n"
+                       "tokenizer.ggml.add_space_prefix 7 false\n"
+                       "tokenizer.ggml.tokens 9 <eos>,<0x0A>," SP ",a,  ," SP "a,<end>,aa\n"
+                       "tokenizer.ggml.token_type 9 3,6,1,1,4,1,3,1\n"
+                       "tokenizer.ggml.scores 9 -1000,0,0,0,-1000,-0,-1000,-1\n";
+    if (!strstr(got, want)) fail_msg("%s", got);
     rlhf__buf_finish(&r.out);
     model_end(&m);
 }
@@ -278,6 +314,7 @@ static void chat_templates(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(sentence_pieces, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(gemma_tokens, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(roles, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(tokenizers, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(frames, scratch_setup, scratch_teardown),

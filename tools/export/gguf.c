@@ -150,7 +150,7 @@ static rlhf_status make_plan(const struct rlhf__gguf_model *m, struct plan *p,
 // with rearranged rows, the rows of one head; otherwise, as many rows as have about CHUNK numbers.
 static int64_t block_rows(const struct item *i, const struct rlhf__gguf_config *c) {
     if (i->rows == RLHF__GGUF_TRANSPOSED) return i->n_rows;
-    if (i->rows != RLHF__GGUF_AS_IS) return c->head_dim;
+    if (i->rows != RLHF__GGUF_AS_IS && i->rows != RLHF__GGUF_PLUS_ONE) return c->head_dim;
     return i->n_columns < CHUNK ? CHUNK / i->n_columns : 1;
 }
 
@@ -167,14 +167,17 @@ static void arrange(const struct item *i, int64_t n, size_t size, const uint8_t 
 }
 
 static rlhf_status put_block(struct rlhf__gguf *g, const struct item *i, int64_t r, int64_t n,
-                             void *a, void *b, struct rlhf__error *err) {
+                             float *a, void *b, struct rlhf__error *err) {
     const int64_t at = (i->first + r) * i->n_columns;
     const struct rlhf__rounding from = {i->from->file, i->from->name, at};
     const size_t count = (size_t)(n * i->n_columns), size = rlhf__tensor_dtype_size(i->dtype);
     RLHF_TRY(rlhf__tensor_read_f32(i->from, at, (int64_t)count, a, err));
+    const int plus = i->rows == RLHF__GGUF_PLUS_ONE;
+    for (size_t k = 0; plus && k < count; k++)
+        a[k] += 1;
     RLHF_TRY(rlhf__round_f32(a, count, i->dtype, b, &from, err));
-    if (i->rows == RLHF__GGUF_AS_IS) return rlhf__gguf_put(g, b, count * size, err);
-    arrange(i, n, size, b, a);
+    if (plus || i->rows == RLHF__GGUF_AS_IS) return rlhf__gguf_put(g, b, count * size, err);
+    arrange(i, n, size, b, (uint8_t *)a);
     return rlhf__gguf_put(g, a, count * size, err);
 }
 
@@ -182,7 +185,8 @@ static rlhf_status put_item(struct rlhf__gguf *g, const struct rlhf__gguf_model 
                             const struct plan *p, const struct item *i, struct rlhf__error *err) {
     const int64_t step = block_rows(i, &p->config);
     const size_t room = (size_t)(step * i->n_columns) * sizeof(float);
-    void *a = malloc(room), *b = malloc(room);
+    float *a = malloc(room);
+    void *b = malloc(room);
     rlhf_status st = RLHF_OK;
     if (!a || !b) st = RLHF__NOMEM(err, "out of memory for %s", i->name);
     for (int64_t r = 0; st == RLHF_OK && r < i->n_rows; r += step) {

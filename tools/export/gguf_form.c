@@ -108,11 +108,14 @@ static int is_text(const json_t *part, const char *member, const char *want) {
     return text && strcmp(text, want) == 0;
 }
 
-#define LOWER "\xE2\x96\x81" // U+2581, the sign for a space
-
 static int replaces_spaces(const json_t *part) {
     return is(part, "Replace") && is_text(json_object_get(part, "pattern"), "String", " ") &&
-           is_text(part, "content", LOWER);
+           is_text(part, "content", RLHF__GGUF_SPACE);
+}
+
+// Splits at spaces, of which the normalizer leaves none (Gemma).
+static int splits_spaces(const json_t *part) {
+    return is(part, "Split") && is_text(json_object_get(part, "pattern"), "String", " ");
 }
 
 // Requires that normalizers or a Metaspace pre-tokenizer replace spaces by U+2581. If they also
@@ -126,15 +129,16 @@ static rlhf_status fallback(const json_t *t, const char *dir, struct rlhf__gguf_
     const size_t m = parts_of(pre, "pretokenizers", q, 4);
     out->pre = "default";
     out->spm = 1;
-    if (n == 2 && is(p[0], "Prepend") && is_text(p[0], "prepend", LOWER) && replaces_spaces(p[1]))
+    if (n == 2 && is(p[0], "Prepend") && is_text(p[0], "prepend", RLHF__GGUF_SPACE) &&
+        replaces_spaces(p[1]))
         out->space_prefix = 1;
     else if (n == 1 && !replaces_spaces(p[0]))
         return refuse(dir, "the normalizer", type_of(p[0]), err);
     else if (n > 1)
         return refuse(dir, "the normalizer", type_of(normalizer), err);
-    if (m == 0 && n > 0) return RLHF_OK;
-    if (m != 1 || n > 0 || !is(q[0], "Metaspace") || !is_text(q[0], "replacement", LOWER) ||
-        flag(q[0], "split", 1))
+    if (n > 0 && (m == 0 || (m == 1 && splits_spaces(q[0])))) return RLHF_OK;
+    if (m != 1 || n > 0 || !is(q[0], "Metaspace") ||
+        !is_text(q[0], "replacement", RLHF__GGUF_SPACE) || flag(q[0], "split", 1))
         return refuse(dir, "the pre_tokenizer", m == 1 ? type_of(q[0]) : type_of(pre), err);
     out->space_prefix = json_object_get(q[0], "prepend_scheme")
                             ? !is_text(q[0], "prepend_scheme", "never")

@@ -23,10 +23,12 @@ struct rope {
     double part;                   // of a head that is rotated
 };
 
-static int is_phi(const json_t *config) {
+static int is_type(const json_t *config, const char *type) {
     const char *model = json_string_value(json_object_get(config, "model_type"));
-    return model && strcmp(model, "phi3") == 0;
+    return model && strcmp(model, type) == 0;
 }
+
+static int is_phi(const json_t *config) { return is_type(config, "phi3"); }
 
 static double number(const json_t *o, const char *name, double fallback) {
     const json_t *v = json_object_get(o, name);
@@ -41,16 +43,23 @@ static int given(const json_t *o) {
            number(o, "factor", 0) != 0;
 }
 
+// Gemma 3: the positions of the layers of that kind.
+static const json_t *kind_of(const json_t *config, const char *kind) {
+    return json_object_get(json_object_get(config, "rope_parameters"), kind);
+}
+
 static struct rope rope_of(const json_t *config) {
-    const char *model = json_string_value(json_object_get(config, "model_type"));
-    const double theta = model && strcmp(model, "smollm3") == 0 ? 2e6 : 10000;
+    const int kinds = is_type(config, "gemma3_text");
+    const double theta = is_type(config, "smollm3") ? 2e6 : kinds ? 1e6 : 10000;
     const json_t *old = json_object_get(config, "rope_scaling");
-    struct rope r = {.o = given(old) ? old : json_object_get(config, "rope_parameters")};
+    const json_t *now =
+        kinds ? kind_of(config, "full_attention") : json_object_get(config, "rope_parameters");
+    struct rope r = {.o = given(old) ? old : now};
     const double context = number(config, "max_position_embeddings", 0);
     r.type = json_string_value(json_object_get(r.o, "rope_type"));
     if (!r.type) r.type = json_string_value(json_object_get(r.o, "type"));
     if (!r.type) r.type = "default";
-    r.theta = number(r.o, "rope_theta", number(config, "rope_theta", theta));
+    r.theta = number(kinds ? now : r.o, "rope_theta", number(config, "rope_theta", theta));
     r.context = number(config, ORIGINAL, is_phi(config) ? 4096 : number(r.o, ORIGINAL, context));
     r.factor = number(r.o, "factor", 0);
     if (is_phi(config) && (strcmp(r.type, "su") == 0 || strcmp(r.type, "yarn") == 0))
@@ -110,6 +119,25 @@ static rlhf_status check_kinds(const json_t *o, const char *dir, int phi, struct
     return RLHF_OK;
 }
 
+#define LOCAL_BASE 1e4
+
+// In layers of Gemma 3 with a window, llama.cpp's positions are plain, and their base is 10,000.
+static rlhf_status check_local(const json_t *config, const char *dir, struct rlhf__error *err) {
+    const json_t *o = kind_of(config, "sliding_attention");
+    const json_t *type = json_object_get(o, "rope_type");
+    const char *name = json_string_value(type);
+    const double base = number(o, "rope_theta", number(config, "rope_local_base_freq", LOCAL_BASE));
+    RLHF_TRY(check_kinds(kind_of(config, "full_attention"), dir, 0, err));
+    RLHF_TRY(check_kinds(o, dir, 0, err));
+    RLHF_TRY(check_number(config, dir, "rope_local_base_freq", 1e15, err));
+    if (name && strcmp(name, "default") != 0) return bad(dir, "rope_type", type, err);
+    if (base == LOCAL_BASE) return RLHF_OK;
+    const json_t *v = json_object_get(o, "rope_theta");
+    return v ? bad(dir, "rope_theta", v, err)
+             : bad(dir, "rope_local_base_freq", json_object_get(config, "rope_local_base_freq"),
+                   err);
+}
+
 // llama.cpp scales the attention by 0.1 ln(factor) + 1, and supports no other scale.
 static rlhf_status check_yarn(const struct rope *r, const char *dir, struct rlhf__error *err) {
     static const char *const none[] = {"mscale", "mscale_all_dim", "attention_factor"};
@@ -164,12 +192,14 @@ rlhf_status rlhf__gguf_rope_check(const json_t *config, const char *dir, const c
     RLHF_TRY(check_number(config, dir, ORIGINAL, 1e9, err));
     RLHF_TRY(check_kinds(json_object_get(config, "rope_scaling"), dir, phi, err));
     RLHF_TRY(check_kinds(json_object_get(config, "rope_parameters"), dir, phi, err));
+    const int kinds = is_type(config, "gemma3_text");
+    if (kinds) RLHF_TRY(check_local(config, dir, err));
     const struct rope r = rope_of(config);
     if (phi) return check_phi(&r, dir, head_dim, out, err);
     if (strcmp(r.type, "default") == 0) return RLHF_OK;
     if (strcmp(r.type, "linear") == 0) return check_numbers(&r, dir, linear, err);
     const int llama3 = strcmp(r.type, "llama3") == 0 && strcmp(arch, "llama") == 0;
-    if (!llama3 && strcmp(r.type, "yarn") != 0) return bad_type(&r, dir, err);
+    if (!llama3 && (kinds || strcmp(r.type, "yarn") != 0)) return bad_type(&r, dir, err);
     if (!(r.context > 0)) return bad(dir, ORIGINAL, json_object_get(r.o, ORIGINAL), err);
     if (!llama3) return check_yarn(&r, dir, err);
     out->divisors[out->n++].name = "rope_freqs.weight";
@@ -190,12 +220,14 @@ void rlhf__gguf_rope_put(struct rlhf__gguf *g, const json_t *config, const char 
     const int yarn = strcmp(r.type, "yarn") == 0;
     char key[96];
 #define KEY(name) (snprintf(key, sizeof key, "%s.rope.%s", arch, name), key)
-    rlhf__gguf_u32(g, KEY("dimension_count"), (uint32_t)of->dim);
+    if (strncmp(arch, "gemma", 5) != 0) // as llama.cpp's converter
+        rlhf__gguf_u32(g, KEY("dimension_count"), (uint32_t)of->dim);
     rlhf__gguf_f32(g, KEY("freq_base"), r.theta);
     if (is_phi(config))
         rlhf__gguf_u32(g, KEY("scaling.original_context_length"), (uint32_t)r.context);
     if (strcmp(r.type, "longrope") == 0)
         rlhf__gguf_f32(g, KEY("scaling.attn_factor"), longrope_scale(&r));
+    if (is_type(config, "gemma3_text")) rlhf__gguf_f32(g, KEY("freq_base_swa"), LOCAL_BASE);
     if (!yarn && strcmp(r.type, "linear") != 0) return;
     rlhf__gguf_str(g, KEY("scaling.type"), r.type);
     rlhf__gguf_f32(g, KEY("scaling.factor"), r.factor);

@@ -1,0 +1,69 @@
+// gguf_names.h: the names in GGUF files of llama.cpp's architectures: what its keys and tensors are
+// called in config.json and in the weights of transformers.
+#ifndef RLHF_FORMATS_WEIGHTS_GGUF_NAMES_H
+#define RLHF_FORMATS_WEIGHTS_GGUF_NAMES_H
+
+#include "weights/tensor.h"
+
+enum { RLHF__GGUF_NAME_CAP = 64 };
+
+// An architecture of llama.cpp, with the model_types that it covers.
+enum rlhf__gguf_family {
+    RLHF__GGUF_LLAMA, // llama, mistral
+    RLHF__GGUF_QWEN2,
+    RLHF__GGUF_QWEN3,
+    RLHF__GGUF_SMOLLM3,
+    RLHF__GGUF_GRANITE, // granite, granitemoehybrid
+    RLHF__GGUF_PHI3,
+    RLHF__GGUF_GEMMA2,
+    RLHF__GGUF_GEMMA3,
+    RLHF__GGUF_GPT2,
+    RLHF__GGUF_N_FAMILIES
+};
+
+// How the rows of a tensor are stored.
+enum rlhf__gguf_rows {
+    RLHF__GGUF_AS_IS,
+    // Queries and keys of llama, smollm3 and granite: the rotary pairs (c, c + head_dim / 2) become
+    // adjacent. Row (h, 2 j + s) of the file is row (h, s head_dim / 2 + j) of the weight.
+    RLHF__GGUF_PAIR_Q,
+    RLHF__GGUF_PAIR_K,
+    RLHF__GGUF_TRANSPOSED, // GPT-2's weights are [in, out]
+    // Granite 4's MLP: the first half of the rows is ffn_gate, the second half is ffn_up.
+    RLHF__GGUF_GATE_UP,
+    RLHF__GGUF_PLUS_ONE // gains of Gemma: the file has 1 + w
+};
+
+// The family of a model_type of config.json, or -1. [any]
+int32_t rlhf__gguf_family(const char *model_type);
+// llama.cpp's name of the architecture, with which its keys begin. [any]
+const char *rlhf__gguf_arch(int32_t family);
+
+// ---- keys ----
+
+// A number: its field in config.json, and its key after "<arch>.".
+struct rlhf__gguf_key {
+    const char *field, *key;
+    int32_t families; // bit 1 << enum rlhf__gguf_family
+    int32_t is_float; // 1: f32; 0: u32
+};
+
+// The i-th key, or NULL. Keys of rotary positions, whose fields have several forms, are not among
+// them, nor is Phi-3's window. [any]
+const struct rlhf__gguf_key *rlhf__gguf_key(size_t i);
+
+// ---- tensors ----
+
+// Set `out` to llama.cpp's name of the tensor, *layer to the number of its block (-1: none), and
+// *rows to an enum rlhf__gguf_rows. Returns RLHF_E_INVALID if llama.cpp's architecture lacks this
+// tensor, because llama.cpp rejects files with unknown tensors. [any]
+rlhf_status rlhf__gguf_name(int32_t family, const struct rlhf__tensor *t,
+                            char out[RLHF__GGUF_NAME_CAP], int32_t *layer, int32_t *rows,
+                            struct rlhf__error *err);
+
+// Set `out` to the i-th name that a model of the family must have. If the name contains %d, every
+// block must have it. The output table is required unless it is tied. Returns 0 if there are fewer
+// names. [any]
+int rlhf__gguf_required(int32_t family, int tied, size_t i, char out[RLHF__GGUF_NAME_CAP]);
+
+#endif

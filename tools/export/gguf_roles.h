@@ -1,0 +1,44 @@
+// gguf_roles.h: the tokens of a GGUF file, and the keys for those with a role: BOS, EOS, end of a
+// turn, unknown, padding.
+#ifndef RLHF_TOOLS_EXPORT_GGUF_ROLES_H
+#define RLHF_TOOLS_EXPORT_GGUF_ROLES_H
+
+#include "export/gguf_form.h"
+#include "export/gguf_writer.h"
+#include "tokenizer/tokenizer.h"
+
+// llama.cpp's types of tokens.
+enum rlhf__gguf_token_type {
+    RLHF__GGUF_TOKEN_NORMAL = 1,
+    RLHF__GGUF_TOKEN_UNKNOWN = 2,
+    RLHF__GGUF_TOKEN_CONTROL = 3,
+    RLHF__GGUF_TOKEN_USER_DEFINED = 4,
+    RLHF__GGUF_TOKEN_UNUSED = 5,
+    RLHF__GGUF_TOKEN_BYTE = 6
+};
+
+struct rlhf__gguf_token {
+    const char *text;     // NULL = no text for this id; borrowed
+    int32_t type, ranked; // enum rlhf__gguf_token_type; ranked: a merge makes it
+    float score;          // minus the rank of the token among the results of merges
+};
+
+struct rlhf__gguf_token_list {
+    const char *dir;
+    struct rlhf__gguf_token *token; // [n]
+    int32_t n;
+    json_t *full, *vocab,
+        *added;           // tokenizer.json or NULL; {"text": id}; [{"id", "content", ..}]
+    json_t *merges;       // ["a b"] or [["a", "b"]]
+    json_t *config, *map; // tokenizer_config.json, special_tokens_map.json, or NULL
+    struct rlhf__gguf_form form;
+    struct rlhf__tokenizer *tokenizer; // opened only to reject files that models reject
+};
+
+// Add the keys of the roles, and set the types of these tokens. `config` is the model's
+// config.json. Errors: RLHF_E_INVALID (the tokenizer puts other tokens around a text than BOS
+// before and EOS after it), those of reading generation_config.json. [main]
+rlhf_status rlhf__gguf_roles_put(struct rlhf__gguf *g, struct rlhf__gguf_token_list *t,
+                                 const json_t *config, struct rlhf__error *err);
+
+#endif
