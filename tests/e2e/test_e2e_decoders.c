@@ -73,6 +73,14 @@ static const char gemma2[] =
     "\"sliding_window\": 7, \"attn_logit_softcapping\": 2.0, \"final_logit_softcapping\": 5.0, "
     "\"initializer_range\": 0.1, \"rope_theta\": 10000.0}\n";
 
+// Half of each head is rotated, with the long factors of longrope, and the layers have a window.
+static const char phi3[] =
+    "{\"model_type\": \"phi3\", \"architectures\": [\"Phi3ForCausalLM\"], " SHAPE ", "
+    "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"tie_word_embeddings\": true, "
+    "\"partial_rotary_factor\": 0.5, \"sliding_window\": 9, \"rope_theta\": 10000.0, "
+    "\"original_max_position_embeddings\": 16, \"long_factors\": true, \"rope_scaling\": "
+    "{\"type\": \"longrope\", \"short_factor\": [1, 1], \"long_factor\": [1.5, 40]}}\n";
+
 static void done(struct e2e *t, int status) {
     if (status) fail_msg("exit %d\n%s", status, t->out);
 }
@@ -80,8 +88,9 @@ static void done(struct e2e *t, int status) {
 static int models(void **state) {
     if (e2e_setup(state)) return 1;
     struct e2e *t = *state;
-    done(t, e2e_shell(t, "for m in llama qwen2 qwen3 mistral smollm3 granite gemma3 gemma2; do "
-                         "cp -r model $m; done"));
+    done(t,
+         e2e_shell(t, "for m in llama qwen2 qwen3 mistral smollm3 granite gemma3 gemma2 phi3; do "
+                      "cp -r model $m; done"));
     e2e_write(t, "llama/config.json", llama);
     e2e_write(t, "qwen3/config.json", qwen3);
     e2e_write(t, "smollm3/config.json", smollm3);
@@ -90,6 +99,7 @@ static int models(void **state) {
     e2e_write(t, "granite/config.json", granite);
     e2e_write(t, "gemma3/config.json", gemma3);
     e2e_write(t, "gemma2/config.json", gemma2);
+    e2e_write(t, "phi3/config.json", phi3);
     e2e_write(
         t, "pairs.jsonl",
         "{\"prompt\": \"the film\", \"chosen\": \" was good.\", \"rejected\": \" was bad\"}\n"
@@ -180,6 +190,8 @@ static void gemma3_judges(void **state) {
     e2e_says(*state, "\"Gemma3TextForSequenceClassification\"");
 }
 
+static void phi3_runs(void **state) { runs_of(*state, "phi3"); }
+static void phi3_judges(void **state) { judges_of(*state, "phi3"); }
 static void gemma2_judges(void **state) { judges_of(*state, "gemma2"); }
 
 // Checkpoints and exports keep every field of config.json. Some versions of transformers halved
@@ -232,6 +244,8 @@ static void refused(void **state) {
          "found "},
         {"granite", "s/\"num_local_experts\": 0/\"num_local_experts\": 8/",
          "num_local_experts 8 is not implemented"},
+        {"phi3", "s/\\[1.5, 40\\]/[1.5, 0]/", "rope_scaling.long_factor must be a list of numbers"},
+        {"phi3", "s/\\[1.5, 40\\]/[1.5]/", "rope_scaling.long_factor has 1 numbers; it must have"},
         {"qwen3", "s/\"qwen3\"/\"qwen3_moe\"/",
          "model_type 'qwen3_moe' is not supported; supported: distilbert, gemma2, gemma3_text, "
          "gpt2, granite, granitemoehybrid, llama, mistral, phi3, qwen2, qwen3, smollm3, "
@@ -272,9 +286,9 @@ static void null_is_not_missing(void **state) {
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, models, e2e_teardown)
     const struct CMUnitTest tests[] = {
-        T(llama_runs),     T(qwen_runs),     T(smollm3_runs),  T(granite_runs),
-        T(windows_run),    T(llama_judges),  T(qwen_judges),   T(smollm3_judges),
-        T(granite_judges), T(gemma3_runs),   T(gemma3_judges), T(gemma2_runs),
-        T(gemma2_judges),  T(settings_stay), T(refused),       T(null_is_not_missing)};
+        T(llama_runs),    T(qwen_runs),   T(smollm3_runs),       T(granite_runs),   T(windows_run),
+        T(llama_judges),  T(qwen_judges), T(smollm3_judges),     T(granite_judges), T(gemma3_runs),
+        T(gemma3_judges), T(gemma2_runs), T(gemma2_judges),      T(phi3_runs),      T(phi3_judges),
+        T(settings_stay), T(refused),     T(null_is_not_missing)};
     return cmocka_run_group_tests_name("e2e_decoders", tests, NULL, NULL);
 }

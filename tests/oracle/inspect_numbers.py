@@ -62,7 +62,10 @@ class Parts:
 
     def values(self, b, h):
         """The values as [n, heads, width]. Values that several heads share are repeated."""
-        v = b.attn.c_attn(h).chunk(3, -1)[2] if self.gpt2 else b.self_attn.v_proj(h)
+        if hasattr(b, "self_attn") and hasattr(b.self_attn, "qkv_proj"):  # Phi-3
+            v = b.self_attn.qkv_proj(h)[..., -self.kv * b.self_attn.head_dim:]
+        else:
+            v = b.attn.c_attn(h).chunk(3, -1)[2] if self.gpt2 else b.self_attn.v_proj(h)
         v = v.reshape(v.shape[-2], self.kv, -1)
         return v.repeat_interleave(self.heads // self.kv, 1)
 
