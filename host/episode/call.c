@@ -51,6 +51,8 @@ static rlhf_status say(const rlhf_episode_out *out, uint32_t i, const rlhf_messa
     if (asked == RLHF__CALL_FINISH) return refuse(a, "finish() says something");
     if (m.role == RLHF_ROLE_TOOL && calls_of(a, i) == 0)
         return refuse(a, "it speaks as a tool, but the policy has called none");
+    if (m.role == 0)
+        return refuse(a, "say() has the role 0; set the message's role, such as RLHF_ROLE_USER");
     if (m.role != RLHF_ROLE_USER && m.role != RLHF_ROLE_TOOL &&
         !(m.role == RLHF_ROLE_SYSTEM && asked == RLHF__CALL_RESET)) {
         snprintf(why, sizeof why, "say() has the role %d, which is not allowed there", m.role);
@@ -204,6 +206,8 @@ static rlhf_status take(const struct call *a, uint32_t i, struct rlhf__error *er
     if (e->asked != RLHF__CALL_FINISH && a->arrays.out.verdict[i] && !a->arrays.out.end[i])
         return broken(a, i, "stays open, but has a verdict; only an episode that ends has one",
                       err);
+    if (e->asked == RLHF__CALL_RESET && a->arrays.out.reward[i] != 0)
+        return broken(a, i, "has a reward in reset(); only a turn or finish() may give one", err);
     if (e->asked == RLHF__CALL_RESET) return RLHF_OK;
     if (a->arrays.out.verdict[i]) e->verdict = a->arrays.out.verdict[i];
     e->paid[e->turns - 1] += a->arrays.reward[i];

@@ -15,10 +15,11 @@ static int refuse(char *why, const char *key, const char *wanted) {
 }
 
 static int role_of(const json_t *message) {
-    static const char *const names[] = {"system", "user", "assistant", "tool"};
+    static const char *const names[] = {
+        [RLHF_ROLE_SYSTEM] = "system", [RLHF_ROLE_USER] = "user", [RLHF_ROLE_TOOL] = "tool"};
     const char *role = json_string_value(json_object_get(message, "role"));
-    for (int i = 0; role && i < 4; i++)
-        if (strcmp(role, names[i]) == 0 && i != RLHF_ROLE_ASSISTANT) return i;
+    for (int i = 0; role && i <= RLHF_ROLE_TOOL; i++)
+        if (names[i] && strcmp(role, names[i]) == 0) return i;
     return -1;
 }
 

@@ -11,7 +11,7 @@ struct call {
 };
 
 static rlhf_status say(const rlhf_episode_out *out, uint32_t i, const rlhf_message *message) {
-    static const char *const names[] = {"system", "user", "assistant", "tool"};
+    static const char *const names[] = {"", "system", "user", "assistant", "tool"};
     union {
         const rlhf_episode_out *out;
         const struct call *call;
@@ -19,7 +19,8 @@ static rlhf_status say(const rlhf_episode_out *out, uint32_t i, const rlhf_messa
     struct rlhf_test_episode *e = u.call->episode;
     rlhf_message m;
     RLHF_TRY(rlhf_copy_in(&m, sizeof m, message, RLHF_SIZE_TO(rlhf_message, text)));
-    if (i != 0 || m.role < 0 || m.role > RLHF_ROLE_TOOL || m.role == RLHF_ROLE_ASSISTANT)
+    if (i != 0 || m.role < RLHF_ROLE_SYSTEM || m.role > RLHF_ROLE_TOOL ||
+        m.role == RLHF_ROLE_ASSISTANT)
         return RLHF_E_INVALID;
     const size_t at = strlen(e->said);
     snprintf(e->said + at, sizeof e->said - at, "%s: %.*s\n", names[m.role], (int)m.text.len,

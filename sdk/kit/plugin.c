@@ -18,10 +18,13 @@ static const char *ops_fault(const rlhf_plugin *p) {
     rlhf_kernels_ops k;
     rlhf_sink_ops s;
     rlhf_environment_ops e;
-    const uint32_t head = 2 * (uint32_t)sizeof(uint32_t);
-#define READ(own) (rlhf_copy_in(&(own), (uint32_t)sizeof(own), p->ops, head) < 0)
+    const uint32_t min = rlhf_ops_first_size(p->kind);
+    uint32_t size;
+#define READ(own) (rlhf_copy_in(&(own), (uint32_t)sizeof(own), p->ops, min) < 0)
 #define IS_OTHER(own)                                                                              \
     ((own).compute_major != RLHF_COMPUTE_MAJOR || (own).compute_minor != RLHF_COMPUTE_MINOR)
+    memcpy(&size, p->ops, sizeof size);
+    if (size % sizeof(void *)) return "has an ops table whose size is not a multiple of 8";
     switch (p->kind) {
     case RLHF_KIND_ALGO:
         return READ(a) ? unsound : rlhf_algo_ops_fault(&a);
@@ -55,6 +58,8 @@ int rlhf_test_refused(const rlhf_plugin *p, char *out, size_t cap) {
     if (!d.version || !d.summary)
         return snprintf(out, cap, "its %s is NULL; it must be a text",
                         d.version ? "summary" : "version");
+    char why[256];
+    if (rlhf_plugin_texts_refused(&d, why, sizeof why)) return snprintf(out, cap, "it has %s", why);
     if (d.kind < RLHF_KIND_ALGO || d.kind > RLHF_KIND_SINK)
         return snprintf(out, cap, "it is of kind %u", (unsigned)d.kind);
     const uint32_t oldest = rlhf_plugin_oldest_host(&d, RLHF_ABI_MINOR);

@@ -1,6 +1,7 @@
 // environment.c: environments that each break one rule, chosen by a BREAK_ macro; see reward.c.
 #include <rlhf/environment.h>
 #include <rlhf/log.h>
+#include <rlhf/service.h>
 
 #include <stdlib.h>
 
@@ -12,6 +13,10 @@
 
 struct env {
     const rlhf_host *host;
+#if defined BREAK_MODEL_KEPT || defined BREAK_MODEL_LEFT
+    const rlhf_language_model_service *service;
+    rlhf_language_model *model;
+#endif
     int64_t calls, shown;
 };
 
@@ -25,13 +30,27 @@ static rlhf_status create(const rlhf_host *host, const void *config, void **self
     (void)config;
     if (!e) return host->fail(host, RLHF_E_NOMEM, "out of memory");
     e->host = host;
+#if defined BREAK_MODEL_KEPT || defined BREAK_MODEL_LEFT
+    const rlhf_language_open how = {.size = sizeof how, .slots = 1};
+    e->service = host->service(host, RLHF_SVC_LANGUAGE_MODEL);
+    const rlhf_status st =
+        e->service ? e->service->open(host, &how, &e->model) : RLHF_E_UNSUPPORTED;
+    if (st < 0) {
+        host->free(host, e);
+        return st;
+    }
+#endif
     *self = e;
     return RLHF_OK;
 }
 
 static void destroy(void *self) {
     struct env *e = self;
-    if (e) e->host->free(e->host, e);
+    if (!e) return;
+#ifdef BREAK_MODEL_KEPT
+    e->service->close(e->host, e->model);
+#endif
+    e->host->free(e->host, e);
 }
 
 static const char *tools(void *self) {
@@ -62,6 +81,10 @@ static rlhf_status reset(void *self, const rlhf_episode_in *in, const rlhf_episo
         ((char *)in->state[i])[64] = 1;
 #elif defined BREAK_RESET_ENDS
         out->end[i] = RLHF_EPISODE_DONE;
+#elif defined BREAK_RESET_PAYS
+        out->reward[i] = 1;
+#elif defined BREAK_NO_ROLE
+        rlhf_sayf(out, i, 0, "no role");
 #endif
         RLHF_TRY(rlhf_sayf(out, i, RLHF_ROLE_USER, "from %lld", (long long)s->sum));
     }
@@ -93,6 +116,8 @@ static rlhf_status answer(struct env *e, const rlhf_episode_in *in, const rlhf_e
     out->end[i] = RLHF_EPISODE_LENGTH;
 #elif defined BREAK_VERDICT
     out->verdict[i] = 9;
+#elif defined BREAK_FAILED
+    out->failed[i] = 2;
 #elif defined BREAK_OPEN_VERDICT
     out->verdict[i] = RLHF_VERDICT_RIGHT;
 #elif defined BREAK_CHANGES

@@ -189,7 +189,9 @@ static void each_environment_is_caught(void **state) {
                {"environment_borrowed", "borrowed"},    {"environment_text", "text"},
                {"environment_words", "no-words"},       {"environment_crash", "crash"},
                {"environment_finish_says", "episode"},  {"environment_leak", "leak"},
-               {"environment_later", "episode-later"},  {"environment_part", "episode-later"}};
+               {"environment_later", "episode-later"},  {"environment_part", "episode-later"},
+               {"environment_reset_pays", "episode"},   {"environment_no_role", "episode"},
+               {"environment_failed", "episode"},       {"environment_model_left", "leak"}};
     int missed = 0;
     (void)state;
     for (size_t i = 0; i < CHECK_COUNT(all); i++)
@@ -449,6 +451,9 @@ static void nothing_is_found_in_what_is_sound(void **state) {
     snprintf(path, sizeof path, "%s/tests/canaries/algo_choose_kept.so", getenv("RLHF_BUILD_DIR"));
     check_sound(path, "");
     snprintf(path, sizeof path, "%s/tests/canaries/environment_nothing.so",
+             getenv("RLHF_BUILD_DIR"));
+    check_sound(path, "");
+    snprintf(path, sizeof path, "%s/tests/canaries/environment_model_kept.so",
              getenv("RLHF_BUILD_DIR"));
     check_sound(path, "");
     snprintf(path, sizeof path, "%s/tests/canaries/sink_nothing.so", getenv("RLHF_BUILD_DIR"));

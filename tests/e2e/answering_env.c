@@ -32,15 +32,16 @@ enum fault {
     NO_TEXT,
     CHANGE_N,
     CHANGE_END,
-    CHANGE_ROW
+    CHANGE_ROW,
+    RESET_PAYS,
+    NO_ROLE
 };
-static const char *const faults[] = {"none",          "silent",      "bad_end",    "failed",
-                                     "status",        "tool",        "nan",        "special",
-                                     "huge",          "other",       "quiet",      "tools",
-                                     "once",          "bad_verdict", "bad_failed", "bad_later",
-                                     "open_verdict",  "end_again",   "metric_of",  "long_message",
-                                     "short_message", "no_text",     "change_n",   "change_end",
-                                     "change_row",    NULL};
+static const char *const faults[] = {
+    "none",       "silent",       "bad_end",       "failed",    "status",       "tool",
+    "nan",        "special",      "huge",          "other",     "quiet",        "tools",
+    "once",       "bad_verdict",  "bad_failed",    "bad_later", "open_verdict", "end_again",
+    "metric_of",  "long_message", "short_message", "no_text",   "change_n",     "change_end",
+    "change_row", "reset_pays",   "no_role",       NULL};
 
 struct config {
     int64_t turns;
@@ -79,6 +80,8 @@ static rlhf_status reset(void *self, const rlhf_episode_in *in, const rlhf_episo
         e->luck = (int64_t)rlhf_rng_below(&dice, 4);
         e->held = s->host->alloc(s->host, 16);
         if (s->config->fault == OTHER) e->luck = (int64_t)in->episode[i];
+        if (s->config->fault == RESET_PAYS) out->reward[i] = 100;
+        if (s->config->fault == NO_ROLE) RLHF_TRY(rlhf_sayf(out, i, 0, "no role"));
         if (s->config->starts)
             RLHF_TRY(rlhf_sayf(out, i, RLHF_ROLE_USER, "%lld?", (long long)e->luck));
     }

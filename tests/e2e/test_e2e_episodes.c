@@ -423,6 +423,8 @@ static void faults(void **state) {
         {"no_text", "step(), phase 1: say(): the member text of its rlhf_message is NULL"},
         {"change_n", "step(), phase 1: it changes byte 4 of the host's rlhf_episode_in"},
         {"change_end", "step(), phase 1: it changes byte 16 of the host's rlhf_episode_out"},
+        {"reset_pays", "has a reward in reset(); only a turn or finish() may give one"},
+        {"no_role", "say() has the role 0; set the message's role, such as RLHF_ROLE_USER"},
         {"failed", "could not be answered"},
         {"status", "step(), phase 1: the game's server is away"},
         {"tool", "it speaks as a tool, but the policy has called none"},

@@ -32,7 +32,15 @@ __attribute__((unused)) static rlhf_status score(void *self, const rlhf_reward_i
 #define OPS_FLAGS 0
 #endif
 
-__attribute__((unused)) static const rlhf_reward_ops ops = {.size = sizeof ops,
+#ifdef FAULT_SHORT_OPS
+#define OPS_SIZE (sizeof(rlhf_reward_ops) - 8)
+#elif defined FAULT_ODD_OPS
+#define OPS_SIZE (sizeof(rlhf_reward_ops) + 4)
+#else
+#define OPS_SIZE sizeof(rlhf_reward_ops)
+#endif
+
+__attribute__((unused)) static const rlhf_reward_ops ops = {.size = OPS_SIZE,
                                                             .flags = OPS_FLAGS,
 #ifndef FAULT_NO_SCORE
                                                             .score = score
@@ -180,6 +188,9 @@ __attribute__((unused)) static const rlhf_opt opts[] = {
 #ifdef FAULT_ODD_TEXT
     RLHF_OPT_STR(struct config, text, "a\xff", "its default is not UTF-8"),
 #endif
+#ifdef FAULT_ODD_HELP
+    RLHF_OPT_STR(struct config, text, NULL, "red \x1b[31m"),
+#endif
 #ifdef FAULT_ODD_CHOICE
     RLHF_OPT_LIST(struct config, words, NULL, odd, "its choice is not UTF-8"),
 #endif
@@ -278,16 +289,26 @@ static const rlhf_sink_ops sink = {.size = sizeof sink,
 #endif
                                    .begin = begin};
 #define OPS &sink
-#elif defined FAULT_NO_STEP || defined FAULT_ENVIRONMENT_FLAG
+#elif defined FAULT_NO_STEP || defined FAULT_ENVIRONMENT_FLAG ||                                   \
+    defined FAULT_VARIES_AND_FUNCTION || defined FAULT_HALF_OPS
 static rlhf_status step(void *self, const rlhf_episode_in *in, const rlhf_episode_out *out) {
     (void)self;
     memset(out->end, RLHF_EPISODE_DONE, in->n);
     return RLHF_OK;
 }
 static const rlhf_environment_ops environment = {
+#ifdef FAULT_HALF_OPS
+    .size = offsetof(rlhf_environment_ops, close) + 4,
+#else
     .size = sizeof environment,
+#endif
 #ifdef FAULT_NO_STEP
     .reset = step,
+#elif defined FAULT_VARIES_AND_FUNCTION
+    .flags = RLHF_ENVIRONMENT_VARIES | RLHF_ENVIRONMENT_FUNCTION,
+    .step = step,
+#elif defined FAULT_HALF_OPS
+    .step = step,
 #else
     .flags = RLHF_ENVIRONMENT_KNOWN + 1,
     .step = step,
@@ -332,7 +353,8 @@ static const struct longer plugin = {
 #endif
 #ifdef FAULT_BAD_KIND
         .kind = 77,
-#elif defined FAULT_NO_STEP || defined FAULT_ENVIRONMENT_FLAG
+#elif defined FAULT_NO_STEP || defined FAULT_ENVIRONMENT_FLAG ||                                   \
+    defined FAULT_VARIES_AND_FUNCTION || defined FAULT_HALF_OPS
         .kind = RLHF_KIND_ENVIRONMENT,
 #elif defined FAULT_MODEL_COMPUTE
         .kind = RLHF_KIND_MODEL,
@@ -376,8 +398,17 @@ static const struct longer plugin = {
 #else
         .id = "org.example.faulty",
 #endif
-#ifndef FAULT_NULL_VERSION
+#ifdef FAULT_EMPTY_VERSION
+        .version = "",
+#elif defined FAULT_ODD_VERSION
+        .version = "\xff\n",
+#elif defined FAULT_LONG_VERSION
+        .version = "0123456789012345678901234567890123456789012345678901234567890123",
+#elif !defined FAULT_NULL_VERSION
         .version = "1",
+#endif
+#ifdef FAULT_ODD_URL
+        .url = "https://example.org/\x1b[31m",
 #endif
 #ifndef FAULT_NULL_SUMMARY
         .summary = "faulty on purpose",
@@ -444,6 +475,8 @@ static const rlhf_bundle bundle = {sizeof bundle,
                                    list,
 #ifdef FAULT_OTHER_MINOR
                                    "0.99.1"};
+#elif defined FAULT_ODD_BUILT_WITH
+                                   "0.11\n"};
 #else
                                    RLHF_SDK_VERSION};
 #endif

@@ -85,6 +85,21 @@ static const struct {
     {"row_and_batch.so",
      "org.example.faulty sets RLHF_REWARD_ROW_ALONE and RLHF_REWARD_WHOLE_BATCH in the flags "
      "of its ops; a reward may set one of the two at most"},
+    {"short_ops.so", "org.example.faulty: its rlhf_reward_ops says it has 16 bytes, 24 to "},
+    {"odd_ops.so", "org.example.faulty: its rlhf_reward_ops says it has 28 bytes, which is not a "
+                   "multiple of 8; set its size to sizeof(rlhf_reward_ops)"},
+    {"half_ops.so", "org.example.faulty: its rlhf_environment_ops says it has 68 bytes, which is "},
+    {"varies_and_function.so",
+     "org.example.faulty sets RLHF_ENVIRONMENT_VARIES and RLHF_ENVIRONMENT_FUNCTION in the flags "
+     "of its ops; an environment may set one of the two at most"},
+    {"empty_version.so", "org.example.faulty has an empty version; it must be a text"},
+    {"odd_version.so", "org.example.faulty has the version \"\\xff\\n\"; it must be UTF-8 "
+                       "without control characters"},
+    {"long_version.so", "org.example.faulty has a version of 64 bytes; it must have at most 63"},
+    {"odd_url.so", "org.example.faulty has the url \"https://example.org/\\x1b[31m\"; it must be "},
+    {"odd_built_with.so", "its bundle has the built_with \"0.11\\n\"; it must be UTF-8 without"},
+    {"odd_help.so", "its option \"text\" has the help \"red \\x1b[31m\"; it must be UTF-8 "
+                    "without control characters"},
     {"bad_kind.so", "org.example.faulty is of kind 77"},
     {"no_step.so", "org.example.faulty lacks the required function step()"},
     {"environment_flag.so", "sets bit 4 of the flags of its ops"},

@@ -94,7 +94,7 @@ static void found(const struct call *k, uint32_t i, const char *what) {
 }
 
 static rlhf_status say(const rlhf_episode_out *out, uint32_t i, const rlhf_message *message) {
-    static const char *const roles[] = {"system", "user", "assistant", "tool"};
+    static const char *const roles[] = {"", "system", "user", "assistant", "tool"};
     union {
         const rlhf_episode_out *out;
         struct call *call;
@@ -113,7 +113,7 @@ static rlhf_status say(const rlhf_episode_out *out, uint32_t i, const rlhf_messa
         return RLHF_E_INVALID;
     }
     const int calls = k->game->of[k->which[i]].calls;
-    if (k->what == FINISH || m.role < 0 || m.role > RLHF_ROLE_TOOL ||
+    if (k->what == FINISH || m.role < RLHF_ROLE_SYSTEM || m.role > RLHF_ROLE_TOOL ||
         m.role == RLHF_ROLE_ASSISTANT || (m.role == RLHF_ROLE_SYSTEM && k->what != RESET) ||
         (m.role == RLHF_ROLE_TOOL && !calls)) {
         found(k, i, "speaks in a role that is not allowed there");
@@ -234,6 +234,9 @@ static void *run(void *arg) {
 static void take(struct call *k, uint32_t i) {
     struct rlhf__game_episode *e = &k->game->of[k->which[i]];
     e->later = 0;
+    if (k->out.failed[i] > 1) found(k, i, "has an out->failed that is neither 0 nor 1");
+    if (k->out.later[i] > 1)
+        found_as(k, RLHF__CHECK_EPISODE_LATER, i, "has an out->later that is neither 0 nor 1");
     if (k->out.failed[i]) {
         e->bad = 1;
         e->open = 0;
@@ -254,6 +257,7 @@ static void take(struct call *k, uint32_t i) {
     if (k->out.end[i] > RLHF_EPISODE_TRUNCATED)
         found(k, i, "has an end that an environment cannot give");
     if (k->what == RESET && k->out.end[i]) found(k, i, "ended before its first turn");
+    if (k->what == RESET && k->out.reward[i] != 0) found(k, i, "has a reward in reset()");
     if (k->what == STEP && !k->out.end[i] && !k->said[i])
         found(k, i, "stays open, but says nothing");
     if (k->what == STEP && !k->out.end[i] && k->answers[i] != e->calls)

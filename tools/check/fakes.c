@@ -16,6 +16,7 @@ struct rlhf__check_fakes {
     rlhf_iteration_service iteration;
     struct rlhf__programs programs;
     char host[RLHF__PATH_CAP];
+    atomic_int instances;
 };
 
 // How often words of a list occur in a text.
@@ -119,7 +120,10 @@ rlhf_status rlhf__check_fakes_open(struct rlhf__services *s, const struct rlhf__
 
 void rlhf__check_fakes_close(struct rlhf__check_fakes *f) { free(f); }
 
-int32_t rlhf__check_fakes_left(const struct rlhf__check_fakes *f) {
+void rlhf__check_fakes_begin(struct rlhf__check_fakes *f) { atomic_fetch_add(&f->instances, 1); }
+
+int32_t rlhf__check_fakes_end(struct rlhf__check_fakes *f) {
+    if (atomic_fetch_sub(&f->instances, 1) > 1) return 0;
     return f->classifier.open_count + f->tokenizer.open_count + f->reward_model.open_count +
            f->language_model.open_count;
 }

@@ -14,7 +14,9 @@ rlhf_status rlhf__check_fakes_open(struct rlhf__services *, const struct rlhf__d
                                    struct rlhf__check_fakes **out, struct rlhf__error *err);
 void rlhf__check_fakes_close(struct rlhf__check_fakes *); // NULL allowed [main]
 
-// Returns how many objects of these services were opened and not yet closed. [main]
-int32_t rlhf__check_fakes_left(const struct rlhf__check_fakes *);
+// An instance of the plugin begins or ends. The end returns how many objects of these services were
+// opened and not yet closed, or 0 while another instance, which may have them, still exists. [any]
+void rlhf__check_fakes_begin(struct rlhf__check_fakes *);
+int32_t rlhf__check_fakes_end(struct rlhf__check_fakes *);
 
 #endif

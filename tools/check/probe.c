@@ -354,6 +354,7 @@ rlhf_status rlhf__probe_init(struct rlhf__check *c, const json_t *options, int64
     t->host->probe = t;
     t->host->fail_at = fail_at;
     t->host->process = getpid();
+    rlhf__check_fakes_begin(c->fakes);
     RLHF_TRY(rlhf__opts_new(&c->plugin->table, d->config_size, options ? options : c->options,
                             &from, &t->strings, &t->config, err));
     if (!d->create) {
@@ -393,10 +394,11 @@ void rlhf__probe_finish(struct rlhf__probe *t) {
                               : d->destroy ? "destroy()"
                                            : "the instance's end (it has no destroy())",
                               kept, kept == 1 ? "" : "s", bytes, kept == 1 ? "was" : "were");
-    if (rlhf__check_fakes_left(t->check->fakes) != 0)
-        rlhf__child_log_found(
-            t->check->log, RLHF__CHECK_LEAK, "after %s, %d models of services were not closed",
-            made ? "destroy()" : "a create() that failed", rlhf__check_fakes_left(t->check->fakes));
+    const int32_t left = rlhf__check_fakes_end(t->check->fakes);
+    if (left)
+        rlhf__child_log_found(t->check->log, RLHF__CHECK_LEAK,
+                              "after %s, %d models of services were not closed",
+                              made ? "destroy()" : "a create() that failed", left);
     free(t->config);
     rlhf__strings_finish(&t->strings);
     rlhf__cut_tables_finish(&h->cut);

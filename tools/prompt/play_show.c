@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *const roles[] = {"system", "user", "assistant", "tool"};
+static const char *const roles[] = {"", "system", "user", "assistant", "tool"};
 
 static void flush(struct rlhf__buf *b) {
     fwrite(rlhf__buf_text(b), 1, b->len, stdout);

@@ -209,7 +209,8 @@ static rlhf_status keep_path(const struct rlhf__plugin *plugin, struct rlhf__plu
 }
 
 // Choose the metric name of reward i: the name that the user gave, which must be unique, or else
-// the file's name. If an earlier reward has the file's name, append "-2", "-3", ...
+// the file's name. If an earlier reward has the file's name, append "-2", "-3", ... The rewards of
+// an environment have the name "environment".
 static rlhf_status name_reward(struct rlhf__config *c, size_t i, const struct rlhf__plugin *plugin,
                                struct rlhf__error *err) {
     struct rlhf__plugin_config *p = &c->reward[i];
@@ -218,7 +219,14 @@ static rlhf_status name_reward(struct rlhf__config *c, size_t i, const struct rl
         char name[256];
         const char *stem = given ? p->name : plugin->stem;
         snprintf(name, sizeof name, number > 1 ? "%.200s-%u" : "%.200s", stem, number);
+        const int environments = strcmp(name, "environment") == 0;
         size_t k = 0;
+        if (environments && given)
+            return rlhf__fail(err, RLHF_E_INVALID,
+                              "reward.%zu.name: \"environment\" is the name of the rewards of an "
+                              "environment; choose another name",
+                              i);
+        if (environments) continue;
         while (k < i && strcmp(c->reward[k].name, name) != 0)
             k++;
         if (k < i && given)

@@ -31,6 +31,7 @@ rlhf_status rlhf__copy_in(void *dst, uint32_t cap, const void *src, uint32_t min
 
 rlhf_status rlhf__bundle_check(const char *path, const rlhf_bundle *src, rlhf_bundle *out,
                                struct rlhf__error *err) {
+    char why[256], line[512];
     uint32_t head[3]; // size, abi_major, abi_minor: at the same place in all versions
     if (!src)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s: %s() returned nothing", path,
@@ -49,6 +50,10 @@ rlhf_status rlhf__bundle_check(const char *path, const rlhf_bundle *src, rlhf_bu
                           "%s: its bundle lists %u plugins, 1 to %u are "
                           "possible",
                           path, out->n_plugins, MAX_PLUGINS);
+    if (rlhf_plugin_text_refused("built_with", out->built_with, RLHF_PLUGIN_VERSION_MAX, why,
+                                 sizeof why))
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s: its bundle has %s", path,
+                          rlhf__printable(why, line, sizeof line));
     return RLHF_OK;
 }
 
@@ -70,36 +75,48 @@ static rlhf_status check_compute(const void *src, const char *what, struct rlhf_
         head[2], head[3], what, RLHF_COMPUTE_MAJOR, RLHF_COMPUTE_MINOR);
 }
 
+// Copy an ops table, whose size in its first version is `min`.
+static rlhf_status copy_table(void *dst, size_t cap, const void *src, uint32_t min,
+                              const char *what, struct rlhf__error *err) {
+    uint32_t size;
+    memcpy(&size, src, sizeof size);
+    if (size % sizeof(void *) == 0) return rlhf__copy_in(dst, (uint32_t)cap, src, min, what, err);
+    return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                      "its %s says it has %u bytes, which is not a multiple of %zu; set its size "
+                      "to sizeof(%s)",
+                      what, size, sizeof(void *), what);
+}
+
 // Copy the ops table to out->ops. Sets *fault to what is wrong with the table's functions, or to
 // NULL.
 static rlhf_status copy_ops(struct rlhf__plugin *out, const char **fault, struct rlhf__error *err) {
     const void *src = out->desc.ops;
-    const uint32_t head = 2 * sizeof(uint32_t); // size and flags
+    const uint32_t min = rlhf_ops_first_size(out->desc.kind);
     if (out->desc.kind == RLHF_KIND_ALGO) {
         rlhf_algo_ops *o = &out->ops.algo;
-        RLHF_TRY(rlhf__copy_in(o, sizeof *o, src, head, "rlhf_algo_ops", err));
+        RLHF_TRY(copy_table(o, sizeof *o, src, min, "rlhf_algo_ops", err));
         *fault = rlhf_algo_ops_fault(o);
     } else if (out->desc.kind == RLHF_KIND_REWARD) {
         rlhf_reward_ops *o = &out->ops.reward;
-        RLHF_TRY(rlhf__copy_in(o, sizeof *o, src, head, "rlhf_reward_ops", err));
+        RLHF_TRY(copy_table(o, sizeof *o, src, min, "rlhf_reward_ops", err));
         *fault = rlhf_reward_ops_fault(o);
     } else if (out->desc.kind == RLHF_KIND_SINK) {
         rlhf_sink_ops *o = &out->ops.sink;
-        RLHF_TRY(rlhf__copy_in(o, sizeof *o, src, head, "rlhf_sink_ops", err));
+        RLHF_TRY(copy_table(o, sizeof *o, src, min, "rlhf_sink_ops", err));
         *fault = rlhf_sink_ops_fault(o);
     } else if (out->desc.kind == RLHF_KIND_ENVIRONMENT) {
         rlhf_environment_ops *o = &out->ops.environment;
-        RLHF_TRY(rlhf__copy_in(o, sizeof *o, src, head, "rlhf_environment_ops", err));
+        RLHF_TRY(copy_table(o, sizeof *o, src, min, "rlhf_environment_ops", err));
         *fault = rlhf_environment_ops_fault(o);
     } else if (out->desc.kind == RLHF_KIND_KERNELS) {
         rlhf_kernels_ops *o = &out->ops.kernels;
         RLHF_TRY(check_compute(src, "rlhf_kernels_ops", err));
-        RLHF_TRY(rlhf__copy_in(o, sizeof *o, src, head, "rlhf_kernels_ops", err));
+        RLHF_TRY(copy_table(o, sizeof *o, src, min, "rlhf_kernels_ops", err));
         *fault = rlhf_kernels_ops_fault(o);
     } else {
         rlhf_model_ops *o = &out->ops.model;
         RLHF_TRY(check_compute(src, "rlhf_model_ops", err));
-        RLHF_TRY(rlhf__copy_in(o, sizeof *o, src, head, "rlhf_model_ops", err));
+        RLHF_TRY(copy_table(o, sizeof *o, src, min, "rlhf_model_ops", err));
         *fault = rlhf_model_ops_fault(o);
     }
     return RLHF_OK;
@@ -129,7 +146,7 @@ static rlhf_status check(const rlhf_plugin *src, struct rlhf__plugin *out,
                          struct rlhf__error *err) {
     rlhf_plugin *d = &out->desc;
     const uint32_t min = RLHF_SIZE_TO(rlhf_plugin, extension);
-    char shown[72];
+    char shown[72], why[256], line[512];
     if (!src) return rlhf__fail(err, RLHF_E_UNSUPPORTED, "its bundle lists a NULL plugin");
     RLHF_TRY(rlhf__copy_in(d, sizeof *d, src, min, "descriptor", err));
     if (!rlhf_plugin_id_is_valid(d->id))
@@ -151,6 +168,9 @@ static rlhf_status check(const rlhf_plugin *src, struct rlhf__plugin *out,
     if (!d->version || !d->summary)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s has %s NULL; it must be a text", d->id,
                           d->version ? "summary" : "version");
+    if (rlhf_plugin_texts_refused(d, why, sizeof why))
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s has %s", d->id,
+                          rlhf__printable(why, line, sizeof line));
     if (!d->vendor) d->vendor = "";
     if (!d->url) d->url = "";
     if (!d->license) d->license = "";

@@ -41,16 +41,20 @@ enum rlhf_environment_flag {
     RLHF_ENVIRONMENT_VARIES = 4,
     // The environment keeps the rule above with the same bits on every machine: besides the data
     // named there, it reads only files that the options name. So `rlhf-host verify` may play
-    // episodes again. Without this flag, `rlhf-host verify` trusts the recorded answers.
+    // episodes again. Without this flag, `rlhf-host verify` trusts the recorded answers. The host
+    // refuses an environment that sets both this flag and RLHF_ENVIRONMENT_VARIES.
     RLHF_ENVIRONMENT_FUNCTION = 8
 };
 
-// Who says a message.
+// Who says a message. The host refuses a role of 0.
 enum rlhf_role {
-    RLHF_ROLE_SYSTEM = 0, // only for reset()
-    RLHF_ROLE_USER = 1,
-    RLHF_ROLE_ASSISTANT = 2, // the policy; environments must not use it
-    RLHF_ROLE_TOOL = 3       // the k-th such message after a turn answers the turn's k-th call
+    // Only for reset(), before or after its other messages. The host orders the messages: those
+    // with this role, then the prompt, then the others. If the run does not use a chat template,
+    // the prompt comes first.
+    RLHF_ROLE_SYSTEM = 1,
+    RLHF_ROLE_USER = 2,
+    RLHF_ROLE_ASSISTANT = 3, // the policy; environments must not use it
+    RLHF_ROLE_TOOL = 4       // the k-th such message after a turn answers the turn's k-th call
 };
 
 // A call of one of the environment's tools. The host has checked that the tool is declared, and
@@ -99,7 +103,9 @@ typedef struct rlhf_episode_out rlhf_episode_out;
 struct rlhf_episode_out {
     uint32_t size, reserved;
     // All arrays are [n], zeroed by the host. [R:episode-outside]
-    float *reward; // for this turn, at its last token. NaN or Inf: see rewards.nan_policy
+    // For this turn, at its last token; 0 in the answer of reset(), which the host otherwise
+    // refuses. NaN or Inf: see rewards.nan_policy
+    float *reward;
     // RLHF_EPISODE_OPEN, RLHF_EPISODE_DONE or RLHF_EPISODE_TRUNCATED; not for reset() and finish()
     uint8_t *end;
     // enum rlhf_verdict, as in rlhf_reward_out: only when `end` is not RLHF_EPISODE_OPEN, and in

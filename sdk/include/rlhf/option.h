@@ -65,8 +65,8 @@ enum rlhf_opt_flag {
 };
 
 // One row. Tables are read with the descriptor's opt_stride, so that rows can grow. A member that
-// does not apply to the row's type is 0. Defaults and choices are UTF-8. The host refuses a plugin
-// with a row that breaks a rule below.
+// does not apply to the row's type is 0. Defaults and choices are UTF-8, and a help text also has
+// no control characters. The host refuses a plugin with a row that breaks a rule below.
 typedef struct rlhf_opt rlhf_opt;
 struct rlhf_opt {
     // key: letters from a to z and A to Z, digits, '_' and '-', and not a name of the host

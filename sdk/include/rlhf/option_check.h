@@ -219,6 +219,16 @@ static inline size_t rlhf_x_utf8_len(const char *s) {
     return too_long || surrogate || beyond ? 0 : len;
 }
 
+// Returns whether a text is UTF-8 without control characters (C0, DEL and C1); NULL is.
+static inline int rlhf_x_text_is_plain(const char *text) {
+    for (size_t n, at = 0; text && text[at]; at += n) {
+        const unsigned char *p = (const unsigned char *)text + at;
+        n = rlhf_x_utf8_len(text + at);
+        if (n == 0 || p[0] < 0x20 || p[0] == 0x7f || (p[0] == 0xc2 && p[1] < 0xa0)) return 0;
+    }
+    return 1;
+}
+
 static inline int rlhf_x_opt_text_refused(const char *text, const char *key, const char *member,
                                           char *out, size_t cap) {
     for (size_t n, at = 0; text && text[at]; at += n) {
@@ -232,6 +242,11 @@ static inline int rlhf_x_opt_text_refused(const char *text, const char *key, con
 
 static inline int rlhf_x_opt_texts_refused(const rlhf_opt *o, const char *key, char *out,
                                            size_t cap) {
+    if (!rlhf_x_text_is_plain(o->help))
+        return snprintf(out, cap,
+                        "its option \"%s\" has the help \"%.60s\"; it must be UTF-8 without "
+                        "control characters",
+                        key, o->help);
     int bad = rlhf_x_opt_text_refused(o->s_def, key, "s_def", out, cap);
     for (uint32_t i = 0; !bad && o->choices && o->choices[i]; i++)
         bad = rlhf_x_opt_text_refused(o->choices[i], key, "choices", out, cap);

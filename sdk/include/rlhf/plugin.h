@@ -72,6 +72,8 @@ typedef struct rlhf_plugin {
     // parts with dots between them, of letters, digits, '_' and '-', in all at most 127 characters.
     // The plugins of a bundle have different ids.
     const char *id;
+    // The texts below are UTF-8 without control characters. `version` has 1 to 63 bytes, and each
+    // other text at most 1,023.
     const char *version, *summary; // not NULL [R:summary]
     // Shown by `plugin info`; NULL: not stated. `license` is an SPDX expression ("Apache-2.0").
     const char *vendor, *url, *license;
@@ -108,7 +110,8 @@ typedef struct rlhf_plugin {
     rlhf_status (*load)(void *self, const rlhf_istream *, uint32_t state_version);
 
     // rlhf_algo_ops, rlhf_reward_ops, rlhf_model_ops, rlhf_environment_ops, rlhf_kernels_ops or
-    // rlhf_sink_ops, by kind
+    // rlhf_sink_ops, by kind. Its `size` is a multiple of 8 and at least the table's size in
+    // 1.0 (of models and kernels: in the version that the table states).
     const void *ops;
     // Returns the plugin's table for an optional interface, e.g. "rlhf.NAME/1", or NULL if
     // the plugin does not have this interface. Ids have the form of service ids. `self` is NULL
@@ -127,7 +130,7 @@ typedef struct rlhf_plugin {
 typedef struct rlhf_bundle {
     uint32_t size, abi_major, abi_minor, n_plugins;
     const rlhf_plugin *const *plugins; // [n_plugins]
-    const char *built_with;            // RLHF_SDK_VERSION, for messages
+    const char *built_with;            // RLHF_SDK_VERSION or NULL; a text as rlhf_plugin.version
 } rlhf_bundle;
 
 typedef const rlhf_bundle *(*rlhf_entry_fn)(void);

@@ -8,6 +8,7 @@
 #include "algo.h"
 #include "environment.h"
 #include "model.h"
+#include "option_check.h"
 #include "plugin.h"
 #include "reward.h"
 #include "sink.h"
@@ -15,6 +16,17 @@
 // All flags of an ops table that its header defines.
 #define RLHF_REWARD_KNOWN      (2 * RLHF_REWARD_FUNCTION - 1)
 #define RLHF_ENVIRONMENT_KNOWN (2 * RLHF_ENVIRONMENT_FUNCTION - 1)
+
+// Returns the size in bytes of a kind's ops table in its first version. The tables of models and
+// kernels have only the version of these headers. [any]
+static inline uint32_t rlhf_ops_first_size(uint32_t kind) {
+    return kind == RLHF_KIND_ALGO          ? RLHF_SIZE_TO(rlhf_algo_ops, choose_prompts)
+           : kind == RLHF_KIND_REWARD      ? RLHF_SIZE_TO(rlhf_reward_ops, check_row)
+           : kind == RLHF_KIND_ENVIRONMENT ? RLHF_SIZE_TO(rlhf_environment_ops, close)
+           : kind == RLHF_KIND_SINK        ? RLHF_SIZE_TO(rlhf_sink_ops, end)
+           : kind == RLHF_KIND_KERNELS     ? (uint32_t)sizeof(rlhf_kernels_ops)
+                                           : (uint32_t)sizeof(rlhf_model_ops);
+}
 
 // Returns the flags that the ops table of a descriptor sets and its header does not define. [any]
 static inline uint32_t rlhf_ops_unknown_flags(const rlhf_plugin *d) {
@@ -43,6 +55,37 @@ static inline int rlhf_plugin_id_is_valid(const char *id) {
         parts++;
     }
     return n > 0 && !part[n] && parts >= 2;
+}
+
+// Limits of the texts of a descriptor, in bytes (plugin.h).
+#define RLHF_PLUGIN_VERSION_MAX 63
+#define RLHF_PLUGIN_TEXT_MAX    1023
+
+// Checks a text of a descriptor or bundle; NULL is valid. If it breaks a rule of plugin.h, writes
+// the error, after "has", to out[cap] and returns the length; otherwise returns 0. The error may
+// contain bytes of the text. [any]
+static inline int rlhf_plugin_text_refused(const char *name, const char *text, size_t most,
+                                           char *out, size_t cap) {
+    if (text && strlen(text) > most)
+        return snprintf(out, cap, "a %s of %zu bytes; it must have at most %u", name, strlen(text),
+                        (unsigned)most);
+    return rlhf_x_text_is_plain(text)
+               ? 0
+               : snprintf(out, cap, "the %s \"%.60s\"; it must be UTF-8 without control characters",
+                          name, text);
+}
+
+// Checks the texts of a descriptor (a copy) in the same way. version and summary are not NULL.
+// [any]
+static inline int rlhf_plugin_texts_refused(const rlhf_plugin *d, char *out, size_t cap) {
+    const char *const name[] = {"summary", "vendor", "url", "license"};
+    const char *const text[] = {d->summary, d->vendor, d->url, d->license};
+    if (!*d->version)
+        return snprintf(out, cap, "an empty version; it must be a text such as \"1.0\"");
+    int bad = rlhf_plugin_text_refused("version", d->version, RLHF_PLUGIN_VERSION_MAX, out, cap);
+    for (size_t i = 0; !bad && i < sizeof text / sizeof *text; i++)
+        bad = rlhf_plugin_text_refused(name[i], text[i], RLHF_PLUGIN_TEXT_MAX, out, cap);
+    return bad;
 }
 
 // Checks the functions of a descriptor (a copy, see rlhf_copy_in). Returns NULL if they are valid,
@@ -79,6 +122,9 @@ static inline const char *rlhf_reward_ops_fault(const rlhf_reward_ops *o) {
     return o->score ? NULL : "lacks the required function score()";
 }
 static inline const char *rlhf_environment_ops_fault(const rlhf_environment_ops *o) {
+    if ((o->flags & RLHF_ENVIRONMENT_VARIES) && (o->flags & RLHF_ENVIRONMENT_FUNCTION))
+        return "sets RLHF_ENVIRONMENT_VARIES and RLHF_ENVIRONMENT_FUNCTION in the flags of its "
+               "ops; an environment may set one of the two at most";
     return o->step ? NULL : "lacks the required function step()";
 }
 static inline const char *rlhf_model_ops_fault(const rlhf_model_ops *o) {
