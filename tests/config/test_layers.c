@@ -109,6 +109,21 @@ static void rewards_of_flags_replace_those_of_files(void **state) {
     assert_string_equal(f->config.reward[1].name, "sample-2");
 }
 
+// The metrics rewards/environment/... are those of an environment that pays.
+static void no_reward_is_named_environment(void **state) {
+    struct fixture *f = *state;
+    struct rlhf__error err = {0};
+    char spec[1200], own[1300];
+    snprintf(spec, sizeof spec, "%s:rate=0.5", f->algo);
+    snprintf(own, sizeof own, "%s:name=environment", f->sample);
+    f->req.algo = spec;
+    add_reward(f, f->sample);
+    add_reward(f, own);
+    check_error(resolve(f, &err), RLHF_E_INVALID, &err,
+                "reward.1.name: \"environment\" is the name of the rewards of an environment; "
+                "choose another name");
+}
+
 static void check_refused(struct fixture *f, const char *set, const char *part) {
     struct rlhf__error err = {0};
     f->req.n_set = 0;
@@ -315,6 +330,7 @@ int main(void) {
         T(specs_carry_options),
         T(rewards_of_flags_replace_those_of_files),
         T(wrong_settings),
+        T(no_reward_is_named_environment),
         T(wrong_files),
         T(an_option_in_a_file_is_named_with_its_line),
         T(an_algorithm_and_its_required_options),
