@@ -114,6 +114,11 @@ const rlhf_plugin *rlhf_test_open(const char *path, uint32_t i) {
         return NULL;
     }
     char why[256];
+    if (rlhf_plugin_text_refused("built_with", bundle->built_with, RLHF_PLUGIN_VERSION_MAX, why,
+                                 sizeof why)) {
+        fprintf(stderr, "%s: its bundle has %s\n", path, why);
+        return NULL;
+    }
     if (rlhf_test_refused(bundle->plugins[i], why, sizeof why)) {
         fprintf(stderr, "%s: %s\n", path, why);
         return NULL;
