@@ -17,9 +17,9 @@ struct rlhf__ref_span rlhf__ref_ragged_span(const rlhf_ragged *r, uint32_t i) {
     s.q0 = (uint64_t)o[i];
     s.nq = (uint64_t)(o[i + 1] - o[i]);
     s.start = (uint64_t)rlhf__ref_i32(r->start)[i];
-    s.p0 = r->prefix_base ? (uint64_t)rlhf__ref_i32(r->prefix_base)[i] : 0;
+    s.p0 = r->prefix_base ? rlhf__ref_i32(r->prefix_base)[i] : 0;
     s.np = r->prefix_len ? (uint64_t)rlhf__ref_i32(r->prefix_len)[i] : 0;
-    s.k0 = (uint64_t)rlhf__ref_i32(r->kv_base)[i];
+    s.k0 = rlhf__ref_i32(r->kv_base)[i];
     s.nk = s.start + s.nq;
     return s;
 }
@@ -32,20 +32,21 @@ rlhf_status rlhf__ref_ragged_read(struct rlhf__ref *r, const char *op, rlhf_ragg
                           "prefix_base and prefix_len must both be NULL or none");
 }
 
-rlhf_status rlhf__ref_ragged_check(struct rlhf__ref *r, const rlhf_ragged *g) {
+rlhf_status rlhf__ref_ragged_check(struct rlhf__ref *r, const rlhf_ragged *g, int32_t window) {
     const int32_t *o = rlhf__ref_i32(g->offset);
     if (o[0] != 0 || o[g->n] < 0 || (uint32_t)o[g->n] != g->total)
         return rlhf__ref_fail(r, RLHF_E_INVALID, "offsets run from %d to %d, total is %u", o[0],
                               o[g->n], g->total);
     for (uint32_t i = 0; i < g->n; i++) {
         const int32_t start = rlhf__ref_i32(g->start)[i], base = rlhf__ref_i32(g->kv_base)[i];
-        if (o[i + 1] < o[i] || start < 0 || base < 0)
+        const int64_t first = window && start >= window ? (int64_t)start + 1 - window : 0;
+        const int32_t from = g->prefix_base ? rlhf__ref_i32(g->prefix_base)[i] : 0;
+        const int32_t len = g->prefix_len ? rlhf__ref_i32(g->prefix_len)[i] : 0;
+        if (o[i + 1] < o[i] || start < 0 || base + (first > len ? first - len : 0) < 0)
             return rlhf__ref_fail(r, RLHF_E_INVALID,
                                   "row %u: tokens %d to %d, start %d, kv_base %d", i, o[i],
                                   o[i + 1], start, base);
-        const int32_t from = g->prefix_base ? rlhf__ref_i32(g->prefix_base)[i] : 0;
-        const int32_t len = g->prefix_len ? rlhf__ref_i32(g->prefix_len)[i] : 0;
-        if (len < 0 || from < 0 || len > start)
+        if (len < 0 || (first < len && from + first < 0) || len > start)
             return rlhf__ref_fail(r, RLHF_E_INVALID,
                                   "row %u: prefix of %d tokens at %d, but start is %d", i, len,
                                   from, start);
@@ -110,17 +111,17 @@ static rlhf_status kv_store(void *ctx, rlhf_dev k_cache, rlhf_dev v_cache, rlhf_
     const struct rlhf__ref_use uses[] = {
         {k_cache, 0}, {v_cache, 0}, {k, src}, {v, src}, RLHF__REF_RAGGED_USES(r)};
     RLHF_TRY(rlhf__ref_enter(ctx, "kv_store", uses, RLHF__REF_COUNT(uses)));
-    rlhf_status st = rlhf__ref_ragged_check(ctx, r);
+    rlhf_status st = rlhf__ref_ragged_check(ctx, r, 1); // only new tokens need locations
     for (uint32_t i = 0; st == RLHF_OK && i < r->n; i++) {
         const struct rlhf__ref_span s = rlhf__ref_ragged_span(r, i);
-        const uint64_t end = (s.k0 + s.nk - s.np) * w * rlhf_dtype_size(dtype);
+        const uint64_t first = rlhf__ref_key(&s, s.start);
+        const uint64_t end = (first + s.nq) * w * rlhf_dtype_size(dtype);
         if (end > rlhf__ref_extent(ctx, k_cache) || end > rlhf__ref_extent(ctx, v_cache)) {
             st = rlhf__ref_fail(ctx, RLHF_E_INVALID, "row %u ends past the cache", i);
             break;
         }
         for (uint64_t j = 0; j < s.nq * w; j++) {
-            const uint64_t to = (s.k0 + s.start - s.np) * w + j,
-                           from = (s.q0 + j / w) * stride + j % w;
+            const uint64_t to = first * w + j, from = (s.q0 + j / w) * stride + j % w;
             rlhf__ref_put(k_cache, dtype, to, rlhf__ref_get(k, dtype, from));
             rlhf__ref_put(v_cache, dtype, to, rlhf__ref_get(v, dtype, from));
         }
@@ -190,12 +191,16 @@ static rlhf_status attention(void *ctx, const rlhf_attn *attn, const rlhf_ragged
     double *p;
     RLHF_TRY(rlhf__ref_scratch(ctx, r->max_k, sizeof *p, &p));
     rlhf_status st = rlhf__ref_enter(ctx, "attention", uses, RLHF__REF_COUNT(uses));
-    if (st == RLHF_OK) st = rlhf__ref_ragged_check(ctx, r);
+    if (st == RLHF_OK) st = rlhf__ref_ragged_check(ctx, r, a->window);
     for (uint32_t i = 0; st == RLHF_OK && i < r->n; i++) {
         const struct rlhf__ref_span s = rlhf__ref_ragged_span(r, i);
-        const uint64_t own = rlhf__ref_attn_bytes(a, a->kv_heads, s.k0 + s.nk - s.np, a->kv_stride);
+        const uint64_t first = rlhf__ref_sees(a, &s, 0).from;
+        const uint64_t own =
+            rlhf__ref_attn_bytes(a, a->kv_heads, rlhf__ref_key(&s, s.nk), a->kv_stride);
         const uint64_t prefix =
-            s.np ? rlhf__ref_attn_bytes(a, a->kv_heads, s.p0 + s.np, a->kv_stride) : 0;
+            first < s.np
+                ? rlhf__ref_attn_bytes(a, a->kv_heads, (uint64_t)s.p0 + s.np, a->kv_stride)
+                : 0;
         const uint64_t end = own > prefix ? own : prefix;
         if (s.nq && (end > rlhf__ref_extent(ctx, k) || end > rlhf__ref_extent(ctx, v)))
             st = rlhf__ref_fail(ctx, RLHF_E_INVALID, "keys of row %u end past k or v", i);

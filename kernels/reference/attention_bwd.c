@@ -95,11 +95,11 @@ static void family_bwd(const struct bwd *b, const rlhf_ragged *g, uint32_t i0, u
 // those of its prefix, followed by its own tokens. The prefix must be a complete earlier row,
 // directly followed by the rows that share it.
 static rlhf_status check_training_layout(struct rlhf__ref *r, const rlhf_ragged *g) {
-    RLHF_TRY(rlhf__ref_ragged_check(r, g));
+    RLHF_TRY(rlhf__ref_ragged_check(r, g, 0));
     struct rlhf__ref_span head = {0};
     for (uint32_t i = 0; i < g->n; i++) {
         const struct rlhf__ref_span s = rlhf__ref_ragged_span(g, i);
-        if (s.start != s.np || s.k0 != s.q0)
+        if (s.start != s.np || (uint64_t)s.k0 != s.q0)
             return rlhf__ref_fail(r, RLHF_E_UNSUPPORTED,
                                   "row %u: start %llu, kv_base %llu, offset %llu; backward needs "
                                   "the length of the prefix (%llu) and kv_base = offset",
@@ -107,7 +107,7 @@ static rlhf_status check_training_layout(struct rlhf__ref *r, const rlhf_ragged 
                                   (unsigned long long)s.q0, (unsigned long long)s.np);
         if (s.np == 0)
             head = s;
-        else if (s.p0 != head.q0 || s.np != head.nq)
+        else if ((uint64_t)s.p0 != head.q0 || s.np != head.nq)
             return rlhf__ref_fail(
                 r, RLHF_E_UNSUPPORTED,
                 "row %u: prefix of %llu tokens at %llu; backward needs the row before the ones "

@@ -7,21 +7,24 @@
 struct rlhf__ref_span {
     uint64_t q0, nq; // first query token, number of queries
     uint64_t start;  // number of keys before the first query
-    uint64_t p0, np; // first key token of the shared prefix, number of its keys
-    uint64_t k0, nk; // first key token after the prefix, number of keys including the prefix
+    uint64_t np;     // number of keys of the shared prefix
+    uint64_t nk;     // number of keys including the prefix
+    // First key token of the prefix; first one after the prefix. Negative if no query sees it.
+    int64_t p0, k0;
 };
 
-// The token of key j of the row.
+// The token of key j of the row, which a query must see.
 static inline uint64_t rlhf__ref_key(const struct rlhf__ref_span *s, uint64_t j) {
-    return j < s->np ? s->p0 + j : s->k0 + (j - s->np);
+    return (uint64_t)(j < s->np ? s->p0 + (int64_t)j : s->k0 + (int64_t)(j - s->np));
 }
 
 // Row i of r. The arrays of r must be accessible. A row may be empty.
 struct rlhf__ref_span rlhf__ref_ragged_span(const rlhf_ragged *r, uint32_t i);
 
-// Returns RLHF_E_INVALID if the arrays contradict n, total, max_q or max_k, if they contain
-// negative numbers, or if a prefix is longer than the keys before the first query.
-rlhf_status rlhf__ref_ragged_check(struct rlhf__ref *r, const rlhf_ragged *g);
+// Returns RLHF_E_INVALID if the arrays contradict n, total, max_q or max_k, if a prefix is longer
+// than the keys before the first query, or if lengths, or locations of keys that a query with this
+// window sees (0: no window), are negative.
+rlhf_status rlhf__ref_ragged_check(struct rlhf__ref *r, const rlhf_ragged *g, int32_t window);
 
 // Copies the caller's struct to *g, and sets r->op to `op`. Returns RLHF_E_INVALID if only one of
 // the two prefix arrays is given.

@@ -185,7 +185,7 @@ static const struct bad bads[] = {
     {"tokens before the first", pool_bwd, 4, 4, -3, "pool_bwd: row 0 has no tokens"},
     {"kv_store", kv_store, 4, 4, 4, NULL},
     {"a cache row past the cache", kv_store, TABLE - 4, 4, 4, "kv_store: row 4 reaches cache row"},
-    {"a cache row before it", kv_store, -1, 4, 4, "ragged row 4 has kv_base -1"},
+    {"a cache row before it", kv_store, -5, 4, 4, "ragged row 4 has kv_base -5"},
     {"more keys than declared", kv_store, 0, TABLE, 4, "ragged row 4 has 10 keys"},
     {"a row of two tokens", kv_store, 4, 4, 3, "ragged row"},
     {"attention", attention, 4, 4, 4, NULL},

@@ -196,30 +196,32 @@ static uint32_t piece(uint32_t row, uint32_t step) {
 
 struct cache {
     rlhf_dev k, v;
-    uint32_t len; // tokens a slot can hold
+    uint32_t len; // tokens a slot can hold; with a window, token t is in row t % len of the slot
     uint32_t *held;
     double *out; // [tokens of the whole shape, d]
 };
 
-// Overwrites the keys and values that the queries at position `start` and later do not see with
-// NaN.
+// Overwrites the keys and values that are still in the slot at `base` and that the queries at
+// position `start` and later do not see with NaN.
 static void forget(struct call *k, const struct shape *s, const struct layout *l,
-                   const struct cache *c, int32_t base, int32_t start) {
-    if (!s->window || start + 1 <= s->window) return;
-    const uint64_t token = l->kd * rlhf_dtype_size(s->dtype);
-    const uint64_t bytes = (uint64_t)(start + 1 - s->window) * token;
+                   const struct cache *c, uint32_t base, uint32_t start) {
+    const uint64_t bytes = l->kd * rlhf_dtype_size(s->dtype);
     void *nan = call_host(k, bytes);
     memset(nan, 0xff, bytes);
-    KIT_OK(k->c, k->c->upload(k->c->ctx, rlhf_dev_at(c->k, (uint64_t)base * token), nan, bytes));
-    KIT_OK(k->c, k->c->upload(k->c->ctx, rlhf_dev_at(c->v, (uint64_t)base * token), nan, bytes));
+    for (uint32_t t = start < c->len ? 0 : start - c->len; t + (uint32_t)s->window <= start; t++) {
+        const uint64_t at = (base + t % c->len) * bytes;
+        KIT_OK(k->c, k->c->upload(k->c->ctx, rlhf_dev_at(c->k, at), nan, bytes));
+        KIT_OK(k->c, k->c->upload(k->c->ctx, rlhf_dev_at(c->v, at), nan, bytes));
+    }
 }
 
 // Appends the next piece of every unfinished row. Returns 0 when all are finished.
 static int cache_step(struct call *all, const struct shape *s, const struct layout *l,
                       struct cache *c, uint32_t step) {
     struct call k = {.c = all->c};
-    int32_t *meta = call_host(&k, 4ull * (s->rows + 1) * sizeof *meta);
+    int32_t *meta = call_host(&k, 5ull * (s->rows + 1) * sizeof *meta);
     int32_t *offset = meta, *start = meta + s->rows + 1, *base = start + s->rows + 1;
+    int32_t *from = base + s->rows + 1, *before = from + s->rows + 1; // the ring's first part
     uint32_t *row = call_host(&k, s->rows * sizeof *row), *src;
     rlhf_ragged r = {.size = sizeof r};
     src = call_host(&k, l->ragged.total * sizeof *src);
@@ -227,22 +229,28 @@ static int cache_step(struct call *all, const struct shape *s, const struct layo
         const uint32_t i = s->rows - 1 - j, len = lens[i % CHECK_COUNT(lens)];
         uint32_t take = piece(i, step);
         if (take > len - c->held[i]) take = len - c->held[i];
+        const uint32_t turn = c->held[i] / c->len * c->len; // tokens before it are in the first part
+        if (take > turn + c->len - c->held[i]) take = turn + c->len - c->held[i];
         if (take == 0) continue;
         for (uint32_t t = 0; t < take; t++)
             src[r.total + t] = (uint32_t)l->offset[i] + c->held[i] + t;
         row[r.n] = i;
         start[r.n] = (int32_t)c->held[i];
         base[r.n] = (int32_t)((i + 1) % s->rows * c->len);
+        before[r.n] = (int32_t)turn;
+        from[r.n] = base[r.n] + (int32_t)c->len - before[r.n];
         offset[++r.n] = (int32_t)(r.total += take);
         if (take > r.max_q) r.max_q = take;
         if (take + c->held[i] > r.max_k) r.max_k = take + c->held[i];
-        forget(&k, s, l, c, base[r.n - 1], start[r.n - 1]);
+        if (s->window) forget(&k, s, l, c, (uint32_t)base[r.n - 1], c->held[i]);
         c->held[i] += take;
     }
     if (r.n) {
         r.offset = call_ints(&k, offset, r.n + 1ull);
         r.start = call_ints(&k, start, r.n);
         r.kv_base = call_ints(&k, base, r.n);
+        r.prefix_base = s->window ? call_ints(&k, from, r.n) : NULL;
+        r.prefix_len = s->window ? call_ints(&k, before, r.n) : NULL;
         struct call pick = {.rows = src, .n_rows = r.total};
         rlhf_dev q = call_floats(&k, make_qkv(&pick, l, s->pad), r.total * l->stride, s->dtype);
         call_finish(&pick);
@@ -268,7 +276,8 @@ static int cache_step(struct call *all, const struct shape *s, const struct layo
 static void cached(struct call *k, const void *shape, struct outputs *out) {
     const struct shape *s = shape;
     const struct layout l = make_layout(k, s);
-    struct cache c = {.len = 72};
+    // The longest piece has 30 tokens.
+    struct cache c = {.len = s->window && s->window < 42 ? (uint32_t)s->window + 30 : 72};
     label(out, "cached attention", s);
     c.k = call_zeros(k, s->rows * c.len * l.kd, s->dtype);
     c.v = call_zeros(k, s->rows * c.len * l.kd, s->dtype);

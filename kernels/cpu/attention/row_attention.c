@@ -82,8 +82,7 @@ static rlhf_status read_geometry(struct rlhf__cpu *cpu, const char *op, rlhf_att
 
 // The first key that a query at this position sees.
 static size_t first_key(const rlhf_attn *a, size_t pos) {
-    const size_t window = (size_t)a->window;
-    return window && pos + 1 > window ? pos + 1 - window : 0;
+    return rlhf__cpu_first_key(a->window, pos);
 }
 
 // A piece of the work: query heads h .. h+group-1, which all read one key head. The piece covers
@@ -114,20 +113,20 @@ static struct cut cut_of(const rlhf_attn *a, uint64_t rows, int threads) {
     return (struct cut){group, parts, keys * parts};
 }
 
-// The members of an item that forward and backward have in common. `es` is the number of bytes per
-// element.
-static struct rlhf__attn_item item_of(const rlhf_attn *a, const rlhf_ragged *r, struct piece p,
+// The members of an item that forward and backward have in common. `row` is row p.i, or what
+// leave_out has left of it. `es` is the number of bytes per element.
+static struct rlhf__attn_item item_of(const rlhf_attn *a, struct rlhf__row row, struct piece p,
                                       size_t es, rlhf_dev q, rlhf_dev k, rlhf_dev v, rlhf_dev lse) {
-    struct rlhf__row row = rlhf__cpu_row(r, p.i);
     size_t hd = (size_t)a->head_dim, col = p.h / ((size_t)a->heads / (size_t)a->kv_heads) * hd;
-    size_t kv = (row.k0 * (size_t)a->kv_stride + col) * es;
-    size_t prefix = (row.p0 * (size_t)a->kv_stride + col) * es;
+    int64_t kv = (row.k0 * a->kv_stride + (int64_t)col) * (int64_t)es;
+    int64_t prefix = (row.p0 * a->kv_stride + (int64_t)col) * (int64_t)es;
+    const char *keys = rlhf__cpu_mem(k), *values = rlhf__cpu_mem(v);
     struct rlhf__attn_item it = {
         .q = rlhf__cpu_mem(rlhf_dev_at(q, (row.t0 * (size_t)a->q_stride + p.h * hd) * es)),
-        .k = rlhf__cpu_mem(rlhf_dev_at(k, kv)),
-        .v = rlhf__cpu_mem(rlhf_dev_at(v, kv)),
-        .pk = row.np ? rlhf__cpu_mem(rlhf_dev_at(k, prefix)) : NULL,
-        .pv = row.np ? rlhf__cpu_mem(rlhf_dev_at(v, prefix)) : NULL,
+        .k = keys + kv,
+        .v = values + kv,
+        .pk = row.np ? keys + prefix : NULL,
+        .pv = row.np ? values + prefix : NULL,
         .lse = lse ? rlhf__cpu_f32(lse) + row.t0 * (size_t)a->heads + p.h : NULL,
         .q_stride = a->q_stride,
         .kv_stride = a->kv_stride,
@@ -148,21 +147,16 @@ static struct rlhf__attn_item item_of(const rlhf_attn *a, const rlhf_ragged *r, 
     return it;
 }
 
-// Removes the keys that no query of the item sees, as many whole vectors of them as there are. Each
+// Removes the keys that no query of the row sees, as many whole vectors of them as there are. Each
 // remaining key stays in its lane, so the bits are the same.
-static void leave_out(struct rlhf__attn_item *it, const rlhf_attn *a, size_t es) {
-    const size_t n = first_key(a, it->start) / LANES_MAX * LANES_MAX;
-    const size_t prefix = n < it->np ? n : it->np, row = (size_t)a->kv_stride * es;
-    if (!n) return;
-    if (prefix) {
-        it->pk = (const char *)it->pk + prefix * row;
-        it->pv = (const char *)it->pv + prefix * row;
-    }
-    it->k = (const char *)it->k + (n - prefix) * row;
-    it->v = (const char *)it->v + (n - prefix) * row;
-    it->np -= (uint32_t)prefix;
-    it->nk -= (uint32_t)n;
-    it->start -= (uint32_t)n;
+static void leave_out(struct rlhf__row *row, const rlhf_attn *a) {
+    const uint32_t n = (uint32_t)first_key(a, row->start) / LANES_MAX * LANES_MAX;
+    const uint32_t prefix = n < row->np ? n : row->np;
+    row->p0 += prefix;
+    row->k0 += n - prefix;
+    row->np -= prefix;
+    row->nk -= n;
+    row->start -= n;
 }
 
 // The largest number of keys that a forward item of the call has after leave_out.
@@ -183,7 +177,7 @@ static void look_next(struct rlhf__attn_item *it, const rlhf_attn *a, const rlhf
     const int64_t q = ((int64_t)next.h - (int64_t)p.h) * hd;
     const int64_t kv = ((int64_t)next.h / group - (int64_t)p.h / group) * hd;
     it->next_q = ((off[next.i] - off[p.i]) * a->q_stride + q) * size;
-    it->next_kv = ((int64_t)(base[next.i] - base[p.i]) * a->kv_stride + kv) * size;
+    it->next_kv = (((int64_t)base[next.i] - base[p.i]) * a->kv_stride + kv) * size;
     it->next_out = ((off[next.i] - off[p.i]) * a->out_stride + q) * size;
 }
 
@@ -216,9 +210,10 @@ static void look_ahead(struct rlhf__attn_item *it, const rlhf_attn *a, const rlh
     size_t stride = (size_t)a->kv_stride * es, heads = (size_t)a->heads;
     size_t keys = other ? next.np : next.nk - next.np, first = first_key(a, next.start);
     size_t out = other || first < next.np ? (other ? first : 0) : first - next.np;
-    if (out > keys) out = keys;
+    if (out >= keys) return;
     size_t bytes = (keys - out) * stride;
-    size_t from = ((other ? next.p0 : next.k0) + out) * stride + bytes * p.h / heads;
+    size_t at = (size_t)((other ? next.p0 : next.k0) + (int64_t)out);
+    size_t from = at * stride + bytes * p.h / heads;
     it->ahead_k = rlhf__cpu_mem(rlhf_dev_at(k, from));
     it->ahead_v = rlhf__cpu_mem(rlhf_dev_at(v, from));
     it->ahead_bytes = bytes * p.group / heads;
@@ -243,9 +238,10 @@ static void forward_item(struct rlhf__cpu *cpu, const struct fwd *f, struct piec
                          struct piece next, float *scratch) {
     const rlhf_attn *a = f->a;
     size_t es = rlhf_dtype_size(a->dtype);
-    struct rlhf__attn_item it = item_of(a, f->r, p, es, f->q, f->k, f->v, f->lse);
-    if (!it.nq) return;
-    leave_out(&it, a, es);
+    struct rlhf__row row = rlhf__cpu_row(f->r, p.i);
+    if (!row.nq) return;
+    leave_out(&row, a);
+    struct rlhf__attn_item it = item_of(a, row, p, es, f->q, f->k, f->v, f->lse);
     if (it.nq <= FEW_QUERIES)
         look_ahead(&it, a, f->r, p, es, f->k, f->v);
     else
@@ -262,7 +258,8 @@ static void forward_run(struct rlhf__cpu *cpu, const struct fwd *f, struct piece
     const rlhf_attn *a = f->a;
     size_t es = rlhf_dtype_size(a->dtype), n = i1 - p.i;
     size_t col = p.h / f->cut.group * (size_t)a->head_dim;
-    struct rlhf__attn_run run = {.it = item_of(a, f->r, p, es, f->q, f->k, f->v, f->lse),
+    struct rlhf__row row = rlhf__cpu_row(f->r, p.i);
+    struct rlhf__attn_run run = {.it = item_of(a, row, p, es, f->q, f->k, f->v, f->lse),
                                  .start = rlhf__cpu_i32(f->r->start) + p.i,
                                  .base = rlhf__cpu_i32(f->r->kv_base) + p.i};
     run.it.k = rlhf__cpu_mem(rlhf_dev_at(f->k, col * es));
@@ -331,7 +328,7 @@ static rlhf_status attention(void *ctx, const rlhf_attn *attn, const rlhf_ragged
     rlhf_attn own_attn;
     rlhf_ragged own_rows;
     RLHF_TRY(read_geometry(cpu, "attention", &own_attn, attn));
-    RLHF_TRY(rlhf__cpu_read_ragged(cpu, "attention", &own_rows, rows));
+    RLHF_TRY(rlhf__cpu_read_ragged(cpu, "attention", &own_rows, rows, own_attn.window));
     const rlhf_attn *a = &own_attn;
     const rlhf_ragged *r = &own_rows;
     struct fwd f = {a, r, out, lse, q, k, v, cut_of(a, r->n, cpu->threads)};
@@ -374,8 +371,8 @@ static struct rlhf__attn_item backward_row(const struct bwd *b, size_t i0, size_
     size_t es = rlhf_dtype_size(a->dtype), hd = (size_t)a->head_dim, q = p.h * hd;
     size_t col = p.h / p.group * hd, ks = (size_t)a->kv_stride;
     struct rlhf__row row = rlhf__cpu_row(b->r, p.i);
-    struct rlhf__attn_item it = item_of(a, b->r, p, es, b->q, b->k, b->v, b->lse);
-    size_t o = (row.t0 * (size_t)a->out_stride + q) * es, kv = (row.k0 * ks + col) * es;
+    struct rlhf__attn_item it = item_of(a, row, p, es, b->q, b->k, b->v, b->lse);
+    size_t o = (row.t0 * (size_t)a->out_stride + q) * es, kv = ((size_t)row.k0 * ks + col) * es;
     it.out = rlhf__cpu_mem(rlhf_dev_at(b->out, o));
     it.dout = rlhf__cpu_mem(rlhf_dev_at(b->dout, o));
     it.dq = rlhf__cpu_mem(rlhf_dev_at(b->dq, (row.t0 * (size_t)a->q_stride + q) * es));
@@ -384,8 +381,8 @@ static struct rlhf__attn_item backward_row(const struct bwd *b, size_t i0, size_
     it.sum_on = p.i == i0 && i1 > i0 + 1;
     it.sum_out = p.i > i0 && p.i + 1 == i1;
     if (it.sum_out) {
-        it.pdk = rlhf__cpu_mem(rlhf_dev_at(b->dk, (row.p0 * ks + col) * es));
-        it.pdv = rlhf__cpu_mem(rlhf_dev_at(b->dv, (row.p0 * ks + col) * es));
+        it.pdk = rlhf__cpu_mem(rlhf_dev_at(b->dk, ((size_t)row.p0 * ks + col) * es));
+        it.pdv = rlhf__cpu_mem(rlhf_dev_at(b->dv, ((size_t)row.p0 * ks + col) * es));
     }
     return it;
 }

@@ -108,7 +108,8 @@ static rlhf_status kv_store(void *ctx, rlhf_dev k_cache, rlhf_dev v_cache, rlhf_
     const rlhf_ragged *rows = &own_rows;
     RLHF_TRY(rlhf__cpu_check_d(cpu, "kv_store", d));
     RLHF_TRY(rlhf__cpu_check_dtype(cpu, "kv_store", dtype));
-    RLHF_TRY(rlhf__cpu_read_ragged(cpu, "kv_store", &own_rows, from_caller));
+    // Only the places of the new tokens matter: a window of 1 sees nothing before them.
+    RLHF_TRY(rlhf__cpu_read_ragged(cpu, "kv_store", &own_rows, from_caller, 1));
     const int32_t *off = rlhf__cpu_i32(rows->offset), *start = rlhf__cpu_i32(rows->start);
     const int32_t *base = rlhf__cpu_i32(rows->kv_base), *shared = rlhf__cpu_i32(rows->prefix_len);
     size_t size = rlhf_dtype_size(dtype), bytes = (size_t)d * size;

@@ -99,6 +99,7 @@ static rlhf_status attention(void *ctx, const rlhf_attn *attn, const rlhf_ragged
     RLHF_TRY(read_geometry(cu, "attention", &own, attn));
     RLHF_TRY(rlhf__cuda_read_ragged(cu, "attention", &a.rows, ragged));
     arguments(&a, &own);
+    a.rows.window = a.window;
     a.q = rlhf__cuda_mem(q);
     keys(cu, &a, &own, k, v);
     a.out = rlhf__cuda_mem(out);

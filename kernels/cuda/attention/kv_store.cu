@@ -78,6 +78,7 @@ static rlhf_status kv_store(void *ctx, rlhf_dev k_cache, rlhf_dev v_cache, rlhf_
     RLHF_TRY(rlhf__cuda_check_dtype(cu, "kv_store", dtype));
     rlhf__cuda_rows r;
     RLHF_TRY(rlhf__cuda_read_ragged(cu, "kv_store", &r, from_caller));
+    r.window = 1; // only the new tokens need a location
     if (!r.n) return RLHF_OK;
     const uint64_t size = rlhf_dtype_size(dtype), bytes = (uint64_t)d * size;
     const uint64_t stride = (uint64_t)kv_src_stride * size;

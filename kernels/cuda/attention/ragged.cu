@@ -19,6 +19,7 @@ rlhf_status rlhf__cuda_read_ragged(struct rlhf__cuda *cu, const char *op,
     rows->max_q = own.max_q;
     rows->max_k = own.max_k;
     rows->tokens = INT64_MAX;
+    rows->window = 0;
     rows->fault = cu->fault;
     return RLHF_OK;
 }

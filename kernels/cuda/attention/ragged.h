@@ -10,6 +10,7 @@ struct rlhf__cuda_rows {
     const int32_t *offset, *start, *kv_base, *prefix_base, *prefix_len;
     uint32_t n, total, max_q, max_k;
     int64_t tokens; // number of tokens for which k and v have memory
+    int32_t window; // only keys that a query with this window sees need a location; 0: all keys
     struct rlhf__fault *fault;
 };
 
@@ -21,8 +22,8 @@ struct rlhf__cuda_row {
 };
 
 // Copy the caller's struct to *rows. Returns RLHF_E_INVALID if only one of the two prefix arrays is
-// given. The kernels check the contents of the arrays later. rows->tokens is unlimited until the
-// caller sets it. [step]
+// given. The kernels check the contents of the arrays later. rows->tokens is unlimited, and
+// rows->window 0, until the caller sets them. [step]
 rlhf_status rlhf__cuda_read_ragged(struct rlhf__cuda *cu, const char *op,
                                    struct rlhf__cuda_rows *rows, const rlhf_ragged *from);
 
@@ -53,6 +54,8 @@ static __device__ __forceinline__ int rlhf__cuda_row_check(const struct rlhf__cu
                                                            uint32_t i, struct rlhf__cuda_row *row) {
     *row = rlhf__cuda_row_at(r, i);
     const int64_t q = (int64_t)r.offset[i + 1] - row->t0, k = (int64_t)row->start + q;
+    const int64_t first = r.window && row->start >= r.window ? (int64_t)row->start + 1 - r.window
+                                                             : 0; // the first key that is seen
     int code = RLHF__FAULT_NONE;
     int64_t value = 0, limit = 0;
     if (row->t0 < 0 || q < 0 || row->t0 + q > r.total)
@@ -61,15 +64,16 @@ static __device__ __forceinline__ int rlhf__cuda_row_check(const struct rlhf__cu
         code = RLHF__FAULT_RAGGED_QUERIES, value = q, limit = r.max_q;
     else if (row->start < 0 || k > r.max_k)
         code = RLHF__FAULT_RAGGED_KEYS, value = k, limit = r.max_k;
-    else if (row->k0 < 0)
-        code = RLHF__FAULT_RAGGED_BASE, value = row->k0;
+    else if (row->k0 < (first > row->np ? row->np - first : 0))
+        code = RLHF__FAULT_RAGGED_BASE, value = row->k0,
+        limit = first > row->np ? row->np - first : 0;
     else if (row->np < 0 || row->np > row->start)
         code = RLHF__FAULT_RAGGED_PREFIX, value = row->np, limit = row->start;
-    else if (row->p0 < 0)
-        code = RLHF__FAULT_RAGGED_PLACE, value = row->p0;
+    else if (first < row->np && row->p0 < -first)
+        code = RLHF__FAULT_RAGGED_PLACE, value = row->p0, limit = -first;
     else if (q && row->k0 + k - row->np > r.tokens)
         code = RLHF__FAULT_RAGGED_END, value = row->k0 + k - row->np - 1, limit = r.tokens;
-    else if (q && row->np && (int64_t)row->p0 + row->np > r.tokens)
+    else if (q && first < row->np && (int64_t)row->p0 + row->np > r.tokens)
         code = RLHF__FAULT_RAGGED_PREFIX_END, value = (int64_t)row->p0 + row->np - 1,
         limit = r.tokens;
     if (code) rlhf__fault_raise(r.fault, code, i, value, limit);

@@ -196,6 +196,7 @@ void rlhf__tf_step_commit(rlhf_gen *g, const rlhf_gen_step *s) {
     for (uint32_t i = 0; i < s->n; i++) {
         struct rlhf__gen_slot *slot = &g->slots[s->slot[i]];
         slot->held = slot->after;
+        slot->origin = slot->next_origin;
         slot->stamp++;
     }
     for (uint32_t i = 0; i < s->n; i++) { // prefixes that this step fills get new stamps

@@ -130,8 +130,9 @@ int32_t rlhf__tf_has_prefix(const int32_t *prefix, uint32_t n); // 1 if any entr
 // ---- rows.c ----
 rlhf_status rlhf__tf_rows_upload(struct rlhf__tf *m, struct rlhf__tf_work *w,
                                  const struct rlhf__tf_layout *l);
-// The number of integers of a step with n rows, each with one token.
-uint64_t rlhf__tf_rows_ints(uint64_t n);
+// The number of integers of a step with n rows, each with one token. ringed 1: of a session with a
+// ring.
+uint64_t rlhf__tf_rows_ints(uint64_t n, int32_t ringed);
 
 // ---- trunk.c, trunk_bwd.c ----
 // Runs the embedding and all layers over w->rows; sets w->x. If `gen` is NULL, rows attend only to
@@ -212,24 +213,44 @@ int32_t rlhf__tf_gives_dev_hidden(uint32_t heads, const rlhf_heads *out);
 // f->kl_dev_row if the forward pass reads it, otherwise NULL.
 const int32_t *rlhf__tf_reference_rows(const rlhf_forward *f);
 
-// ---- gen.c ----
+// ---- generate/gen.c ----
 rlhf_status rlhf__tf_gen_open(void *self, uint32_t n_slots, uint32_t max_len, rlhf_gen **out);
 rlhf_status rlhf__tf_gen_step(void *self, rlhf_gen *, const rlhf_gen_step *);
 void rlhf__tf_gen_close(void *self, rlhf_gen *);
 
+// ---- check.c: steps ----
 // Refuses a step that does not fit the session. Sets `use` and `after` of the slots that the step
 // uses.
 rlhf_status rlhf__tf_step_check(struct rlhf__tf *m, rlhf_gen *, const rlhf_gen_step *);
 void rlhf__tf_step_commit(rlhf_gen *, const rlhf_gen_step *); // call after the step has run
 
-// ---- gen_record.c ----
-// Creates the state that a session of n_slots slots needs to record its steps. If the backend
-// cannot record, *out is NULL.
-rlhf_status rlhf__tf_recorded_open(struct rlhf__tf *m, uint32_t n_slots,
-                                   struct rlhf__tf_recorded **out);
+// ---- generate/ring.c ----
+// Sets g->ring if the session's slots are longer than the window of a layer.
+rlhf_status rlhf__tf_ring_open(struct rlhf__tf *m, rlhf_gen *g);
+void rlhf__tf_ring_close(struct rlhf__tf *m, struct rlhf__tf_ring *r); // NULL allowed
+// The offset in bytes of a layer's keys in g->k, and of its values in g->v. For layer n_layer: the
+// size of g->k.
+uint64_t rlhf__tf_cache_at(const struct rlhf__tf *m, const rlhf_gen *g, int32_t layer);
+// Plans a step that has been checked. If the step then fails, its staged slots are empty.
+void rlhf__tf_ring_plan(rlhf_gen *g, const rlhf_gen_step *s);
+// Adds padding rows n .. rows-1 to the plan of a recorded step, one token each in the spare slot.
+void rlhf__tf_ring_pad(const rlhf_gen *g, uint32_t n, uint32_t rows);
+rlhf_status rlhf__tf_ring_reserve(struct rlhf__tf *m, struct rlhf__tf_ring *r);
+// Attention of a layer with a ring. k and v: the layer's cache. out: act dtype [total, q].
+rlhf_status rlhf__tf_ring_attend(const struct rlhf__tf *m, const struct rlhf__tf_ring *ring,
+                                 const struct rlhf__tf_rows *rows, const rlhf_attn *a,
+                                 const struct rlhf__tf_qkv *s, rlhf_dev k, rlhf_dev v,
+                                 rlhf_dev out);
+
+// ---- generate/gen_record.c ----
+// The number of rows to which a recorded step of n rows is padded.
+uint32_t rlhf__tf_bucket(uint32_t n);
+// Sets g->recorded to the state that the session needs to record its steps, if the backend can
+// record. Call it after rlhf__tf_ring_open.
+rlhf_status rlhf__tf_recorded_open(struct rlhf__tf *m, rlhf_gen *g);
 void rlhf__tf_recorded_close(struct rlhf__tf *m, struct rlhf__tf_recorded *r); // NULL allowed
-// Returns 1 if the session records step s, that is, if each row has one token and every row
-// samples. The step must have been checked.
+// Returns 1 if the session records step s, that is, if each row has one token, every row samples,
+// and the ring stages none. The step must have been checked and planned.
 int32_t rlhf__tf_is_recorded(const rlhf_gen *g, const rlhf_gen_step *s);
 // Runs a step for which rlhf__tf_is_recorded returned 1: everything after the checks and before
 // sampling.

@@ -9,13 +9,16 @@ struct block {
     int32_t *host;
     rlhf_dev dev;
     uint64_t ids, pos, offset, start, kv_base, prefix_base, prefix_len, resp, target, read, ref,
-        pool, end;
+        pool, ring, end;
 };
+
+// The integers of a ring: offsets of each part, then kv_base, prefix_base and prefix_len.
+static uint64_t ring_ints(uint64_t n) { return 4 * n + TF_N_PART; }
 
 static uint64_t seg(uint64_t at, uint64_t n) { return (at + n + 15) & ~(uint64_t)15; }
 
 static void block_lay_out(struct block *k, uint64_t n, uint64_t total, uint64_t n_resp,
-                          uint64_t n_ref) {
+                          uint64_t n_ref, int32_t ringed) {
     k->ids = 0;
     k->pos = seg(k->ids, total);
     k->offset = seg(k->pos, total);
@@ -28,7 +31,13 @@ static void block_lay_out(struct block *k, uint64_t n, uint64_t total, uint64_t 
     k->read = seg(k->target, n_resp);
     k->ref = seg(k->read, n_resp);
     k->pool = seg(k->ref, n_ref);
-    k->end = seg(k->pool, n);
+    k->ring = seg(k->pool, n);
+    k->end = ringed ? seg(k->ring, ring_ints(n)) : k->ring;
+}
+
+// The row of the caller that is row i on the device.
+static uint32_t row_at(const struct rlhf__tf_layout *l, uint32_t i) {
+    return l->order ? (uint32_t)l->order[i] : i;
 }
 
 static int32_t draws(const struct rlhf__tf_layout *l, uint32_t i) {
@@ -68,19 +77,22 @@ static int32_t pooled(const struct rlhf_tf_arch *a, const struct rlhf__tf_layout
 static void fill_rows(const struct rlhf_tf_arch *arch, const struct block *k,
                       const struct rlhf__tf_layout *l, struct rlhf__tf_rows *rows) {
     int32_t *h = k->host;
-    memcpy(h + k->ids, l->ids, l->total * sizeof *h);
-    memcpy(h + k->offset, l->offset, (l->n + 1) * sizeof *h);
+    int32_t *offset = h + k->offset;
     rows->ragged.max_q = rows->ragged.max_k = 0;
+    offset[0] = 0;
     for (uint32_t i = 0; i < l->n; i++) {
-        const int32_t a = l->offset[i], z = l->offset[i + 1];
-        const int32_t shared = prefix_of(l, i, &h[k->prefix_base + i]);
-        const int32_t start = shared + (l->gen ? l->start[i] : 0);
-        for (int32_t t = a; t < z; t++)
-            h[k->pos + (uint64_t)t] = start + t - a;
+        const uint32_t row = row_at(l, i);
+        const int32_t a = l->offset[row], z = l->offset[row + 1], to = offset[i];
+        const int32_t shared = prefix_of(l, row, &h[k->prefix_base + i]);
+        const int32_t start = shared + (l->gen ? l->start[row] : 0);
+        memcpy(h + k->ids + to, l->ids + a, (size_t)(z - a) * sizeof *h);
+        for (int32_t t = 0; t < z - a; t++)
+            h[k->pos + (uint64_t)to + (uint64_t)t] = start + t;
+        offset[i + 1] = to + z - a;
         h[k->prefix_len + i] = shared;
         h[k->start + i] = start;
-        h[k->kv_base + i] = l->gen ? l->slot[i] * (int32_t)l->gen->max_len : a;
-        h[k->pool + i] = pooled(arch, l, i);
+        h[k->kv_base + i] = l->gen ? l->slot[row] * (int32_t)l->gen->max_len : to;
+        h[k->pool + i] = to + pooled(arch, l, row) - a;
         if ((uint32_t)(z - a) > rows->ragged.max_q) rows->ragged.max_q = (uint32_t)(z - a);
         if ((uint32_t)(start + z - a) > rows->ragged.max_k)
             rows->ragged.max_k = (uint32_t)(start + z - a);
@@ -92,7 +104,7 @@ static void fill_resp(const struct block *k, const struct rlhf__tf_layout *l) {
     for (uint32_t i = 0; i < l->n; i++) {
         const int32_t a = l->offset[i], z = l->offset[i + 1];
         if (l->gen) {
-            if (draws(l, i)) *resp++ = z - 1;
+            if (draws(l, row_at(l, i))) *resp++ = k->host[k->offset + i + 1] - 1;
         } else if (l->prompt_len) {
             for (int32_t t = a + l->prompt_len[i]; t < z; t++) {
                 if (!rlhf__tf_is_response(l->turn, t)) continue;
@@ -104,10 +116,21 @@ static void fill_resp(const struct block *k, const struct rlhf__tf_layout *l) {
     }
 }
 
-uint64_t rlhf__tf_rows_ints(uint64_t n) {
+uint64_t rlhf__tf_rows_ints(uint64_t n, int32_t ringed) {
     struct block k;
-    block_lay_out(&k, n, n, n, 0);
+    block_lay_out(&k, n, n, n, 0, ringed);
     return k.end;
+}
+
+static void fill_ring(const struct block *k, uint64_t n, const struct rlhf__tf_ring *ring) {
+    const int32_t *from = k->host + k->offset;
+    int32_t *to = k->host + k->ring;
+    for (uint32_t part = 0; part < TF_N_PART; part++, from += ring->rows[part - 1])
+        for (uint32_t i = 0; i <= ring->rows[part]; i++)
+            *to++ = from[i] - from[0];
+    memcpy(to, ring->kv_base, n * sizeof *to);
+    memcpy(to + n, ring->prefix_base, n * sizeof *to);
+    memcpy(to + 2 * n, ring->prefix_len, n * sizeof *to);
 }
 
 // Sets k->host to memory for the block on the host, and k->dev to its destination on the device.
@@ -130,6 +153,30 @@ static rlhf_dev at(const struct block *k, uint64_t segment) {
     return rlhf_dev_at(k->dev, segment * sizeof(int32_t));
 }
 
+// Sets the rows of each part. The arrays of prefixes are left out if no row of the part has one,
+// except in a recorded step.
+static void set_parts(const struct block *k, struct rlhf__tf_rows *r,
+                      const struct rlhf__tf_ring *ring, int32_t recorded) {
+    const uint64_t base = k->ring + r->n + TF_N_PART;
+    uint64_t first = 0;
+    for (uint32_t part = 0; part < TF_N_PART; part++) {
+        rlhf_ragged *p = &r->part[part];
+        const uint64_t offset = k->ring + first + part, n = ring->rows[part];
+        int32_t shared = recorded;
+        for (uint64_t i = first; i < first + n; i++)
+            shared |= ring->prefix_len[i] > 0;
+        *p = r->ragged;
+        p->n = (uint32_t)n;
+        p->total = (uint32_t)k->host[offset + n];
+        p->offset = at(k, offset);
+        p->start = at(k, k->start + first);
+        p->kv_base = at(k, base + first);
+        p->prefix_base = shared ? at(k, base + r->n + first) : NULL;
+        p->prefix_len = shared ? at(k, base + 2 * (uint64_t)r->n + first) : NULL;
+        first += n;
+    }
+}
+
 rlhf_status rlhf__tf_rows_upload(struct rlhf__tf *m, struct rlhf__tf_work *w,
                                  const struct rlhf__tf_layout *l) {
     struct rlhf__tf_rows *r = &w->rows;
@@ -138,10 +185,12 @@ rlhf_status rlhf__tf_rows_upload(struct rlhf__tf *m, struct rlhf__tf_work *w,
     r->total = l->total;
     r->n_resp = count_resp(l);
     r->resp_is_all = l->gen && r->n_resp == l->total;
-    block_lay_out(&k, l->n, l->total, r->n_resp, l->ref ? r->n_resp : 0);
+    const struct rlhf__tf_ring *ring = l->gen ? l->gen->ring : NULL;
+    block_lay_out(&k, l->n, l->total, r->n_resp, l->ref ? r->n_resp : 0, ring != NULL);
     RLHF_TRY(place(m, w, l, &k));
     fill_rows(&m->arch, &k, l, r);
     fill_resp(&k, l);
+    if (ring) fill_ring(&k, l->n, ring);
     RLHF_TRY(rlhf__tf_turn_reserve(m, r->ragged.max_k));
     if (l->ref) memcpy(k.host + k.ref, l->ref, r->n_resp * sizeof *k.host);
     if (!l->recorded) RLHF_TRY(m->c->upload(m->c->ctx, k.dev, k.host, k.end * sizeof(int32_t)));
@@ -163,5 +212,6 @@ rlhf_status rlhf__tf_rows_upload(struct rlhf__tf *m, struct rlhf__tf_work *w,
     const int32_t shared = l->recorded ? l->prefix != NULL : rlhf__tf_has_prefix(l->prefix, l->n);
     r->ragged.prefix_base = shared ? at(&k, k.prefix_base) : NULL;
     r->ragged.prefix_len = shared ? at(&k, k.prefix_len) : NULL;
+    if (ring) set_parts(&k, r, ring, l->recorded != NULL);
     return RLHF_OK;
 }

@@ -11,8 +11,12 @@
 //                  only if that stamp has not changed
 //   held           the number of tokens in the slot before the current step, without the prefix
 //   after          the number of these tokens after the current step
+//   origin         in a layer with a ring: token o of these is in the slot's row (o - origin) mod
+//                  window
+//   next_origin    origin after the current step
 struct rlhf__gen_slot {
     int32_t held, after;
+    int32_t origin, next_origin;
     int32_t prefix; // the slot that has its prefix, or -1
     int32_t use;    // enum rlhf__tf_use: its use in the current step
     uint64_t stamp, prefix_stamp;
@@ -34,12 +38,42 @@ struct rlhf__tf_recorded {
     int32_t *slot, *start, *offset, *ids, *prefix; // the padded step, in one allocation
 };
 
+// The parts of a step's rows in layers with a ring, in the order of computation: staged rows that
+// fill a prefix, direct rows, and the other staged rows (ring.c).
+enum rlhf__tf_part { TF_FILLS, TF_DIRECT, TF_STAGED };
+
+// n adjacent tokens of the cache and of the stage, to be copied from one to the other.
+struct rlhf__tf_move {
+    int32_t cache, stage;
+    uint32_t n;
+};
+
+// The layers whose window is shorter than the slots, and the plan of the current step in these
+// layers. Row i of the plan is row order[i] of the step. The arrays have memory for the largest
+// bucket of rows.
+struct rlhf__tf_ring {
+    int32_t window;   // tokens of a slot in such a layer
+    int32_t sorted;   // 1: order[i] is i
+    uint32_t stage;   // tokens of the stage that the step needs
+    int32_t *order;   // also the allocation of the next three
+    int32_t *kv_base; // these three are those of rlhf_ragged
+    int32_t *prefix_base, *prefix_len;
+    struct rlhf__tf_move *pull, *push; // to the stage, and from it; one allocation
+    // for each part: its number of rows; the ends of its moves, which begin where those of the part
+    // before end
+    uint32_t rows[TF_N_PART], n_pull[TF_N_PART], n_push[TF_N_PART];
+    struct rlhf__tf_buf k, v; // the stage: act dtype [stage, kv]
+};
+
 struct rlhf_gen {
     uint32_t n_slots, max_len;
-    uint32_t cache_slots;     // n_slots, plus the spare slot if calls are recorded
-    struct rlhf__tf_buf k, v; // act dtype [n_layer, cache_slots * max_len, kv]
+    uint32_t cache_slots; // n_slots, plus the spare slot if calls are recorded
+    // act dtype [cache_slots * max_len, kv] for each layer, or [cache_slots * window, kv] if the
+    // layer has a ring (rlhf__tf_cache_at)
+    struct rlhf__tf_buf k, v;
     struct rlhf__gen_slot *slots;
     struct rlhf__tf_recorded *recorded; // NULL: calls are not recorded
+    struct rlhf__tf_ring *ring;         // NULL: every layer keeps all tokens of a slot
 };
 
 #endif

@@ -327,9 +327,10 @@ static rlhf_status attend(const struct pass *p, const struct rlhf__tf_acts *a) {
         RLHF_TRY(p->c->rope(p->c->ctx, &turn, a->qkv, p->rows));
     }
     if (p->gen) {
-        const uint64_t cache = rlhf__tf_cache_bytes(m, p->gen->cache_slots, p->gen->max_len);
-        rlhf_dev k = part(&p->gen->k, (uint64_t)p->layer, cache);
-        rlhf_dev v = part(&p->gen->v, (uint64_t)p->layer, cache);
+        const uint64_t at = rlhf__tf_cache_at(m, p->gen, p->layer);
+        const rlhf_dev k = rlhf_dev_at(p->gen->k.p, at), v = rlhf_dev_at(p->gen->v.p, at);
+        if (p->gen->ring && g.window)
+            return rlhf__tf_ring_attend(m, p->gen->ring, &p->w->rows, &g, &s, k, v, a->att);
         RLHF_TRY(p->c->kv_store(p->c->ctx, k, v, s.k, s.v, g.q_stride, r, p->n.kv, m->dtype));
         s.k = k;
         s.v = v;

@@ -9,9 +9,12 @@
 //   resp    the n_resp positions whose states predict a response token
 //   target  the ids of the predicted tokens
 //   pool    the position at which each row's score is read
+enum { TF_N_PART = 3 };
 struct rlhf__tf_rows {
     uint32_t n, total, n_resp, resp_is_all; // resp_is_all: resp is all of 0 .. total-1
     rlhf_ragged ragged;
+    // in layers with a ring: the rows of each part of a step (enum rlhf__tf_part); n 0: none
+    rlhf_ragged part[TF_N_PART];
     rlhf_dev ids, pos, resp, target, read, pool;
     rlhf_dev ref; // rows of the reference's states; NULL: there is no reference
 };
@@ -32,6 +35,7 @@ struct rlhf__tf_layout {
     const uint8_t *silent;
     int32_t pooling;
     const struct rlhf__tf_recorded *recorded; // if set, the rows are copied to its fixed addresses
+    const int32_t *order; // [n] row i on the device is row order[i] of the step; NULL: row i
     const int32_t *ref; // [response tokens] rows of the reference's states on the device, or NULL
 };
 

@@ -80,6 +80,9 @@ enum rlhf_act {
 // are at (kv_base[i] + j - prefix_len[i]) * kv_stride. A query's result depends on the keys but not
 // on their location, so the bits are the same with and without a shared prefix. All arrays of this
 // struct are in device memory.
+//
+// Only keys that a query sees need a location. So with a window, kv_base and prefix_base may be
+// negative, as for a ring of the last keys: its first part is the prefix, the other the own keys.
 typedef struct rlhf_ragged {
     uint32_t size;
     uint32_t n, total;     // rows; query tokens

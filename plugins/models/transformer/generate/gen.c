@@ -1,8 +1,8 @@
-// transformer/gen.c: generation sessions. A session has a key/value cache with slots. A step
+// transformer/generate/gen.c: generation sessions. A session has a key/value cache with slots. A step
 // appends new tokens to some slots, and samples the next token of these slots unless their rows are
 // silent. A step runs the same operations as forward, so a sampled token's log-prob has the same
 // bits as in forward.
-#include "internal.h"
+#include "transformer/internal.h"
 
 #include <string.h>
 
@@ -23,12 +23,12 @@ rlhf_status rlhf__tf_gen_open(void *self, uint32_t n_slots, uint32_t max_len, rl
                              n_slots, max_len);
     rlhf_gen *g = m->host->alloc(m->host, sizeof *g);
     if (!g) return rlhf__tf_fail(m, RLHF_E_NOMEM, "out of memory for a generation session");
-    rlhf_status st = rlhf__tf_recorded_open(m, n_slots, &g->recorded);
-    g->cache_slots = n_slots + (g->recorded ? 1 : 0);
-    const uint64_t bytes =
-        (uint64_t)m->arch.n_layer * rlhf__tf_cache_bytes(m, g->cache_slots, max_len);
     g->n_slots = n_slots;
     g->max_len = max_len;
+    rlhf_status st = rlhf__tf_ring_open(m, g);
+    if (st >= 0) st = rlhf__tf_recorded_open(m, g);
+    g->cache_slots = n_slots + (g->recorded ? 1 : 0);
+    const uint64_t bytes = rlhf__tf_cache_at(m, g, m->arch.n_layer);
     g->slots = m->host->alloc(m->host, n_slots * sizeof *g->slots);
     if (st >= 0 && !g->slots)
         st = rlhf__tf_fail(m, RLHF_E_NOMEM, "out of memory for %u slots", n_slots);
@@ -50,11 +50,13 @@ void rlhf__tf_gen_close(void *self, rlhf_gen *g) {
     rlhf__tf_buf_finish(m, &g->k);
     rlhf__tf_buf_finish(m, &g->v);
     rlhf__tf_recorded_close(m, g->recorded);
+    rlhf__tf_ring_close(m, g->ring);
     m->host->free(m->host, g->slots);
     m->host->free(m->host, g);
 }
 
-// Arrays with entries for only the rows that sample. Used in steps that also have silent rows.
+// Arrays with entries for only the rows that sample, in the order on the device. Used in steps that
+// also have silent rows, or whose rows have another order there.
 struct drawing {
     uint64_t *counter;
     int32_t *id;
@@ -62,7 +64,14 @@ struct drawing {
     uint32_t *support; // NULL: not requested
 };
 
-static rlhf_status drawing_open(struct rlhf__tf *m, const rlhf_gen_step *s, struct drawing *d) {
+// The row of the step that is row i on the device, or -1 if it is silent.
+static int64_t drawn_row(const rlhf_gen_step *s, const int32_t *order, uint32_t i) {
+    const uint32_t row = order ? (uint32_t)order[i] : i;
+    return s->silent && s->silent[row] ? -1 : (int64_t)row;
+}
+
+static rlhf_status drawing_open(struct rlhf__tf *m, const rlhf_gen_step *s, const int32_t *order,
+                                struct drawing *d) {
     void *tmp;
     uint32_t n = 0;
     const uint64_t words = s->support ? rlhf_support_words(rlhf__tf_outputs(m)) : 0;
@@ -72,28 +81,33 @@ static rlhf_status drawing_open(struct rlhf__tf *m, const rlhf_gen_step *s, stru
     d->id = (int32_t *)(d->counter + s->n);
     d->logp = (float *)(d->id + s->n);
     d->support = words ? (uint32_t *)(d->logp + s->n) : NULL;
-    for (uint32_t i = 0; i < s->n; i++)
-        if (!s->silent[i]) d->counter[n++] = s->counter[i];
+    for (uint32_t i = 0; i < s->n; i++) {
+        const int64_t drawn = drawn_row(s, order, i);
+        if (drawn >= 0) d->counter[n++] = s->counter[drawn];
+    }
     return RLHF_OK;
 }
 
-static void drawing_spread(const rlhf_gen_step *s, const struct drawing *d, uint64_t words) {
+static void drawing_spread(const rlhf_gen_step *s, const int32_t *order, const struct drawing *d,
+                           uint64_t words) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < s->n; i++) {
-        if (s->silent[i]) continue;
-        s->next[i] = d->id[n];
-        s->logp[i] = d->logp[n];
+        const int64_t row = drawn_row(s, order, i);
+        if (row < 0) continue;
+        s->next[row] = d->id[n];
+        s->logp[row] = d->logp[n];
         if (s->support && d->support)
-            memcpy(s->support + i * words, d->support + n * words, words * sizeof *s->support);
+            memcpy(s->support + (uint64_t)row * words, d->support + n * words,
+                   words * sizeof *s->support);
         n++;
     }
 }
 
 static rlhf_status sample(struct rlhf__tf *m, const struct rlhf__tf_work *w,
-                          const rlhf_gen_step *s) {
+                          const rlhf_gen_step *s, const int32_t *order) {
     struct drawing d = {NULL, s->next, s->logp, s->support};
-    const int32_t some = w->rows.n_resp < s->n;
-    if (some) RLHF_TRY(drawing_open(m, s, &d));
+    const int32_t some = order || w->rows.n_resp < s->n;
+    if (some) RLHF_TRY(drawing_open(m, s, order, &d));
     const rlhf_lm_sample a = {.size = (uint32_t)sizeof a,
                               .rows = w->rows.n_resp,
                               .d = m->arch.d,
@@ -112,7 +126,7 @@ static rlhf_status sample(struct rlhf__tf *m, const struct rlhf__tf_work *w,
                               .logit_scale = m->arch.logit_scale,
                               .softcap = m->arch.softcap};
     RLHF_TRY(m->c->lm_sample(m->c->ctx, &a));
-    if (some) drawing_spread(s, &d, rlhf_support_words(rlhf__tf_outputs(m)));
+    if (some) drawing_spread(s, order, &d, rlhf_support_words(rlhf__tf_outputs(m)));
     return RLHF_OK;
 }
 
@@ -120,7 +134,9 @@ static rlhf_status run(struct rlhf__tf *m, rlhf_gen *g, const rlhf_gen_step *s) 
     struct rlhf__tf_work *w = &m->infer;
     w->keep = w->plain = 0;
     RLHF_TRY(rlhf__tf_step_check(m, g, s));
+    if (g->ring) rlhf__tf_ring_plan(g, s);
     if (rlhf__tf_is_recorded(g, s)) return rlhf__tf_gen_recorded(m, g, s);
+    const int32_t *order = g->ring && !g->ring->sorted ? g->ring->order : NULL;
     const struct rlhf__tf_layout l = {.n = s->n,
                                       .total = (uint32_t)s->offset[s->n],
                                       .ids = s->ids,
@@ -129,14 +145,16 @@ static rlhf_status run(struct rlhf__tf *m, rlhf_gen *g, const rlhf_gen_step *s) 
                                       .gen = g,
                                       .slot = s->slot,
                                       .start = s->start,
-                                      .silent = s->silent};
+                                      .silent = s->silent,
+                                      .order = order};
+    if (g->ring) RLHF_TRY(rlhf__tf_ring_reserve(m, g->ring));
     RLHF_TRY(rlhf__tf_rows_upload(m, w, &l));
     RLHF_TRY(rlhf__tf_trunk(m, w, g, NULL));
     rlhf__tf_step_commit(g, s);
     if (!w->rows.n_resp) return RLHF_OK;
     RLHF_TRY(rlhf__tf_lm_ready(m));
     RLHF_TRY(rlhf__tf_resp_state(m, w));
-    return sample(m, w, s);
+    return sample(m, w, s, order);
 }
 
 rlhf_status rlhf__tf_gen_step(void *self, rlhf_gen *g, const rlhf_gen_step *from) {

@@ -1,16 +1,16 @@
-// transformer/gen_record.c: decoding on a backend that can record its calls (record in
+// transformer/generate/gen_record.c: decoding on a backend that can record its calls (record in
 // rlhf/compute.h). A step of one token per row is padded to a fixed number of rows, which is called
 // its bucket. The calls of a step are recorded. They are replayed for later steps that have the
 // same bucket and pass the same arguments by value (key_of). Values that differ between such steps
 // are read from device memory, at fixed addresses.
 //
 // A row's result does not depend on other rows, so padding and recording do not change samples.
-#include "internal.h"
+#include "transformer/internal.h"
 
 #include <string.h>
 
-// The bucket for n rows: 8, 16, 32, 64, or the next multiple of 64.
-static uint32_t bucket(uint32_t n) {
+// 8, 16, 32, 64, or the next multiple of 64.
+uint32_t rlhf__tf_bucket(uint32_t n) {
     uint32_t b = 8;
     while (b < n && b < 64)
         b *= 2;
@@ -21,8 +21,12 @@ static uint32_t bucket(uint32_t n) {
 
 // A step's block begins with the integers; the counters follow. Both parts end at a multiple of 64
 // bytes.
-static uint64_t counters_at(uint32_t rows) { return rlhf__tf_rows_ints(rows) * sizeof(int32_t); }
-static uint64_t block_bytes(uint32_t rows) { return counters_at(rows) + rows * sizeof(uint64_t); }
+static uint64_t counters_at(const rlhf_gen *g, uint32_t rows) {
+    return rlhf__tf_rows_ints(rows, g->ring != NULL) * sizeof(int32_t);
+}
+static uint64_t block_bytes(const rlhf_gen *g, uint32_t rows) {
+    return counters_at(g, rows) + rows * sizeof(uint64_t);
+}
 static uint64_t drawn_bytes(uint32_t rows, uint64_t words) {
     return rows * (sizeof(int32_t) + sizeof(float) + words * sizeof(uint32_t));
 }
@@ -33,14 +37,12 @@ static int32_t records(const rlhf_compute *c) {
            RLHF_COMPUTE_HAS(c, upload_async);
 }
 
-rlhf_status rlhf__tf_recorded_open(struct rlhf__tf *m, uint32_t n_slots,
-                                   struct rlhf__tf_recorded **out) {
-    *out = NULL;
+rlhf_status rlhf__tf_recorded_open(struct rlhf__tf *m, rlhf_gen *g) {
     if (!records(m->c)) return RLHF_OK;
     struct rlhf__tf_recorded *r = m->host->alloc(m->host, sizeof *r);
     if (!r) return rlhf__tf_fail(m, RLHF_E_NOMEM, "out of memory for a generation session");
-    *out = r; // the session destroys it even if an allocation below fails
-    r->max_rows = bucket(n_slots);
+    g->recorded = r; // the session destroys it even if an allocation below fails
+    r->max_rows = rlhf__tf_bucket(g->n_slots);
     r->session = ++m->sessions;
     const uint64_t n = r->max_rows;
     r->slot = m->host->alloc(m->host, (5 * n + 1) * sizeof *r->slot);
@@ -49,8 +51,8 @@ rlhf_status rlhf__tf_recorded_open(struct rlhf__tf *m, uint32_t n_slots,
     r->ids = r->start + n;
     r->prefix = r->ids + n;
     r->offset = r->prefix + n;
-    RLHF_TRY(m->c->alloc_host(m->c->ctx, block_bytes(r->max_rows), &r->host));
-    return rlhf__tf_reserve(m, &r->ints, block_bytes(r->max_rows));
+    RLHF_TRY(m->c->alloc_host(m->c->ctx, block_bytes(g, r->max_rows), &r->host));
+    return rlhf__tf_reserve(m, &r->ints, block_bytes(g, r->max_rows));
 }
 
 void rlhf__tf_recorded_close(struct rlhf__tf *m, struct rlhf__tf_recorded *r) {
@@ -67,7 +69,7 @@ int32_t rlhf__tf_is_recorded(const rlhf_gen *g, const rlhf_gen_step *s) {
     if (!g->recorded || !s->n || (uint32_t)s->offset[s->n] != s->n) return 0;
     for (uint32_t i = 0; s->silent && i < s->n; i++)
         if (s->silent[i]) return 0;
-    return 1;
+    return !g->ring || !g->ring->stage;
 }
 
 // ---- one step ----
@@ -76,11 +78,12 @@ int32_t rlhf__tf_is_recorded(const rlhf_gen *g, const rlhf_gen_step *s) {
 // consecutive positions of the spare slot.
 static void pad(const rlhf_gen *g, const rlhf_gen_step *s, uint32_t rows) {
     struct rlhf__tf_recorded *r = g->recorded;
-    uint64_t *counter = (uint64_t *)(void *)((char *)r->host + counters_at(rows));
+    uint64_t *counter = (uint64_t *)(void *)((char *)r->host + counters_at(g, rows));
+    const uint32_t room = g->ring ? (uint32_t)g->ring->window : g->max_len;
     for (uint32_t i = 0; i < rows; i++) {
         const int32_t own = i < s->n;
         r->slot[i] = own ? s->slot[i] : (int32_t)g->n_slots;
-        r->start[i] = own ? s->start[i] : (int32_t)((i - s->n) % g->max_len);
+        r->start[i] = own ? s->start[i] : (int32_t)((i - s->n) % room);
         r->ids[i] = own ? s->ids[i] : 0;
         r->prefix[i] = own && s->prefix ? s->prefix[i] : -1;
         r->offset[i] = (int32_t)i;
@@ -160,7 +163,7 @@ static rlhf_status issue(struct rlhf__tf *m, rlhf_gen *g, const rlhf_gen_step *s
         .weight = m->lm,
         .seed = s->seed,
         .stream = s->stream,
-        .counter = rlhf_dev_at(r->ints.p, counters_at(w->rows.n)),
+        .counter = rlhf_dev_at(r->ints.p, counters_at(g, w->rows.n)),
         .id = r->drawn.p,
         .logp = rlhf_dev_at(r->drawn.p, rows * sizeof(int32_t)),
         .support = s->support ? rlhf_dev_at(r->drawn.p, drawn_bytes(w->rows.n, 0)) : NULL,
@@ -184,7 +187,7 @@ static rlhf_status collect(struct rlhf__tf *m, const rlhf_gen *g, const rlhf_gen
 rlhf_status rlhf__tf_gen_recorded(struct rlhf__tf *m, rlhf_gen *g, const rlhf_gen_step *s) {
     struct rlhf__tf_recorded *r = g->recorded;
     struct rlhf__tf_work *w = &m->infer;
-    const uint32_t rows = bucket(s->n);
+    const uint32_t rows = rlhf__tf_bucket(s->n);
     const uint32_t words = s->support ? rlhf_support_words(rlhf__tf_outputs(m)) : 0;
     const rlhf_dist *d = rlhf__tf_dist(s->dist);
     const rlhf_dist *logp = s->logp_dist ? s->logp_dist : d;
@@ -199,10 +202,11 @@ rlhf_status rlhf__tf_gen_recorded(struct rlhf__tf *m, rlhf_gen *g, const rlhf_ge
                                       .recorded = r};
     int32_t what = RLHF_RECORD_RUN;
     pad(g, s, rows);
+    if (g->ring) rlhf__tf_ring_pad(g, s->n, rows);
     RLHF_TRY(rlhf__tf_rows_upload(m, w, &l));
     w->rows.ragged.max_k = (w->rows.ragged.max_k + KEYS_STEP - 1) / KEYS_STEP * KEYS_STEP;
     RLHF_TRY(make_room(m, r, words));
-    RLHF_TRY(m->c->upload_async(m->c->ctx, r->ints.p, r->host, block_bytes(rows)));
+    RLHF_TRY(m->c->upload_async(m->c->ctx, r->ints.p, r->host, block_bytes(g, rows)));
     const uint64_t key = key_of(m, g, s, d, logp, rows, w->rows.ragged.max_k);
     RLHF_TRY(m->c->record(m->c->ctx, key, &what));
     rlhf_status st = what == RLHF_RECORD_REPLAY ? RLHF_OK : issue(m, g, s, d, logp);
