@@ -198,9 +198,8 @@ static rlhf_status attention(void *ctx, const rlhf_attn *attn, const rlhf_ragged
         const uint64_t own =
             rlhf__ref_attn_bytes(a, a->kv_heads, rlhf__ref_key(&s, s.nk), a->kv_stride);
         const uint64_t prefix =
-            first < s.np
-                ? rlhf__ref_attn_bytes(a, a->kv_heads, (uint64_t)s.p0 + s.np, a->kv_stride)
-                : 0;
+            first < s.np ? rlhf__ref_attn_bytes(a, a->kv_heads, (uint64_t)s.p0 + s.np, a->kv_stride)
+                         : 0;
         const uint64_t end = own > prefix ? own : prefix;
         if (s.nq && (end > rlhf__ref_extent(ctx, k) || end > rlhf__ref_extent(ctx, v)))
             st = rlhf__ref_fail(ctx, RLHF_E_INVALID, "keys of row %u end past k or v", i);

@@ -59,10 +59,11 @@ rlhf_status rlhf__cpu_read_training(struct rlhf__cpu *cpu, const char *op, rlhf_
         if (!row.np)
             shared = row;
         else if (row.p0 != (int64_t)shared.t0 || row.np != shared.nq)
-            return rlhf__cpu_fail(cpu, RLHF_E_UNSUPPORTED,
-                                  "%s: row %u has a prefix of %u tokens at %lld, backward needs the "
-                                  "row that it and its neighbors follow: %u at %zu",
-                                  op, i, row.np, (long long)row.p0, shared.nq, shared.t0);
+            return rlhf__cpu_fail(
+                cpu, RLHF_E_UNSUPPORTED,
+                "%s: row %u has a prefix of %u tokens at %lld, backward needs the "
+                "row that it and its neighbors follow: %u at %zu",
+                op, i, row.np, (long long)row.p0, shared.nq, shared.t0);
     }
     return RLHF_OK;
 }

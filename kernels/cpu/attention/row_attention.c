@@ -295,6 +295,15 @@ static int has_runs(const rlhf_attn *a, const rlhf_ragged *r) {
     return r->max_q == 1 && r->prefix_len && a->head_dim % LANES_MAX == 0;
 }
 
+// False if there can be no run, because no row sees its whole prefix.
+static int sees_prefix(const rlhf_attn *a, const rlhf_ragged *r) {
+    uint32_t i = 0;
+    while (a->window && i < r->n &&
+           (!rlhf__cpu_row_shares(r, i) || first_key(a, rlhf__cpu_row(r, i).start)))
+        i++;
+    return !a->window || i < r->n;
+}
+
 static uint64_t runs_bytes(const rlhf_ragged *r) { return (r->n + 1ull) * sizeof(uint32_t); }
 
 // Forward for rows with a single query, if some of them share a prefix.
@@ -336,7 +345,7 @@ static rlhf_status attention(void *ctx, const rlhf_attn *attn, const rlhf_ragged
     size_t stride;
     RLHF_TRY(scratch(cpu, RLHF__WS_ATTN,
                      rlhf__attn_scratch(r->max_q, forward_keys(a, r), a->head_dim), &ws, &stride));
-    if (has_runs(a, r)) return forward_runs(cpu, &f, ws, stride);
+    if (has_runs(a, r) && sees_prefix(a, r)) return forward_runs(cpu, &f, ws, stride);
     int64_t count = (int64_t)(r->n * f.cut.a_row);
     int threads = count > 1 ? cpu->threads : 1;
     // The variable is read only by the pragma.
