@@ -229,7 +229,8 @@ static int cache_step(struct call *all, const struct shape *s, const struct layo
         const uint32_t i = s->rows - 1 - j, len = lens[i % CHECK_COUNT(lens)];
         uint32_t take = piece(i, step);
         if (take > len - c->held[i]) take = len - c->held[i];
-        const uint32_t turn = c->held[i] / c->len * c->len; // tokens before it are in the first part
+        const uint32_t turn =
+            c->held[i] / c->len * c->len; // tokens before it are in the first part
         if (take > turn + c->len - c->held[i]) take = turn + c->len - c->held[i];
         if (take == 0) continue;
         for (uint32_t t = 0; t < take; t++)

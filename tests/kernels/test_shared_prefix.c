@@ -496,12 +496,13 @@ static void guarded(void **state) {
 struct bad {
     const char *what;
     int32_t start, base, prefix_base, prefix_len; // of the second row; the first row has 3 tokens
-    rlhf_status attention, store, backward; // kv_store reads no prefix
+    rlhf_status attention, store, backward;       // kv_store reads no prefix
 };
 
 static const struct bad bads[] = {
     {"fine", 3, 3, 0, 3, RLHF_OK, RLHF_OK, RLHF_OK},
-    {"a prefix longer than what lies before", 3, 3, 0, 4, RLHF_E_INVALID, RLHF_E_INVALID, RLHF_E_INVALID},
+    {"a prefix longer than what lies before", 3, 3, 0, 4, RLHF_E_INVALID, RLHF_E_INVALID,
+     RLHF_E_INVALID},
     {"a negative length", 3, 3, 0, -1, RLHF_E_INVALID, RLHF_E_INVALID, RLHF_E_INVALID},
     {"a negative place", 3, 3, -1, 3, RLHF_E_INVALID, RLHF_OK, RLHF_E_INVALID},
     {"too many keys", 6, 3, 0, 3, RLHF_E_INVALID, RLHF_E_INVALID, RLHF_E_INVALID},
@@ -546,8 +547,8 @@ static void bad_arguments(void **state) {
                              call_ints(&k, len, 2)};
             expect(c, c->attention(c->ctx, &a, &r, x[0], x[1], x[2], x[3], x[4]), bad->attention,
                    bad->what);
-            expect(c, c->kv_store(c->ctx, x[0], x[1], x[2], x[3], 16, &r, 16, RLHF_F32),
-                   bad->store, bad->what);
+            expect(c, c->kv_store(c->ctx, x[0], x[1], x[2], x[3], 16, &r, 16, RLHF_F32), bad->store,
+                   bad->what);
             expect(c,
                    c->attention_bwd(c->ctx, &a, &r, x[5], x[6], x[7], x[0], x[0], x[1], x[2], x[3],
                                     x[4]),

@@ -182,12 +182,14 @@ static void test_reference(void **state) {
     check("gpt2", tiny_gpt2, tiny_families, TINY_VOCAB, "reference", RLHF_BF16, 1);
     check("qwen3", tiny_qwen3, tiny_families, TINY_VOCAB, "reference", RLHF_F32, 1);
     check("qwen2", tiny_qwen2, tiny_families, TINY_VOCAB, "reference", RLHF_BF16, 1);
+    check("mistral", tiny_window, tiny_families, TINY_VOCAB, "reference", RLHF_F32, 1);
 }
 static void test_cpu(void **state) {
     (void)state;
     for (uint32_t threads = 1; threads < 3; threads++) {
         check("gpt2", tiny_gpt2, tiny_families, TINY_VOCAB, "cpu", RLHF_BF16, threads);
         check("qwen3", tiny_qwen3, tiny_families, TINY_VOCAB, "cpu", RLHF_BF16, threads);
+        check("gemma3_text", tiny_gemma3, tiny_families, TINY_VOCAB, "cpu", RLHF_BF16, threads);
         if (backend_is_slow()) {
             check("gpt2", tiny_gpt2, tiny_families, TINY_VOCAB, "cpu", RLHF_F32, threads);
             return;
@@ -196,6 +198,7 @@ static void test_cpu(void **state) {
         check("gpt2", wider_gpt2, wider_families, WIDER_VOCAB, "cpu", RLHF_BF16, threads);
         check("qwen3", wider_qwen3, wider_families, WIDER_VOCAB, "cpu", RLHF_F32, threads);
         check("qwen3", wider_qwen3, wider_families, WIDER_VOCAB, "cpu", RLHF_BF16, threads);
+        check("qwen2", wider_window, wider_families, WIDER_VOCAB, "cpu", RLHF_F32, threads);
     }
 }
 

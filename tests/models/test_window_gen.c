@@ -108,8 +108,8 @@ static void compare(struct game *g, uint32_t r) {
     if (memcmp(&logp[n], &g->logp[r], sizeof *logp) != 0)
         fail_msg("window %d, a row of %d tokens (%d of a prefix), %d of them new: sampled %.9g, "
                  "forward %.9g",
-                 g->window, n, p ? p->held : 0, g->offset[r + 1] - g->offset[r],
-                 (double)g->logp[r], (double)logp[n]);
+                 g->window, n, p ? p->held : 0, g->offset[r + 1] - g->offset[r], (double)g->logp[r],
+                 (double)logp[n]);
 }
 
 static void step(struct game *g) {

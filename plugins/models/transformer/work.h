@@ -36,7 +36,7 @@ struct rlhf__tf_layout {
     int32_t pooling;
     const struct rlhf__tf_recorded *recorded; // if set, the rows are copied to its fixed addresses
     const int32_t *order; // [n] row i on the device is row order[i] of the step; NULL: row i
-    const int32_t *ref; // [response tokens] rows of the reference's states on the device, or NULL
+    const int32_t *ref;   // [response tokens] rows of the reference's states on the device, or NULL
 };
 
 // Returns 1 if the policy wrote token t. t must be after the prompt of its row.

@@ -1,7 +1,7 @@
-// transformer/generate/gen.c: generation sessions. A session has a key/value cache with slots. A step
-// appends new tokens to some slots, and samples the next token of these slots unless their rows are
-// silent. A step runs the same operations as forward, so a sampled token's log-prob has the same
-// bits as in forward.
+// transformer/generate/gen.c: generation sessions. A session has a key/value cache with slots. A
+// step appends new tokens to some slots, and samples the next token of these slots unless their
+// rows are silent. A step runs the same operations as forward, so a sampled token's log-prob has
+// the same bits as in forward.
 #include "transformer/internal.h"
 
 #include <string.h>
@@ -103,8 +103,8 @@ static void drawing_spread(const rlhf_gen_step *s, const int32_t *order, const s
     }
 }
 
-static rlhf_status sample(struct rlhf__tf *m, const struct rlhf__tf_work *w,
-                          const rlhf_gen_step *s, const int32_t *order) {
+static rlhf_status sample(struct rlhf__tf *m, const struct rlhf__tf_work *w, const rlhf_gen_step *s,
+                          const int32_t *order) {
     struct drawing d = {NULL, s->next, s->logp, s->support};
     const int32_t some = order || w->rows.n_resp < s->n;
     if (some) RLHF_TRY(drawing_open(m, s, order, &d));
