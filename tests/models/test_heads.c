@@ -1,5 +1,6 @@
 // test_heads.c: gradients of value, entropy, kl and pooled score heads, compared with finite
 // differences along each tensor's own gradient.
+#include "decoders.h"
 #include "on_backends.h"
 #include "trial.h"
 
@@ -105,6 +106,15 @@ static void test_encoder_mean(void **state) {
     check_gradients(&t, 28);
     trial_close(&t);
 }
+// Capped scores and logits, a window, norms around the blocks.
+static void test_capped(void **state) {
+    (void)state;
+    struct trial t;
+    trial_open_as(&t, &backend, "gemma2", tiny_gemma2, RLHF_HEAD_LOGP | RLHF_HEAD_VALUE,
+                  (rlhf_model_open){.value_kind = RLHF_VALUE_MLP});
+    check_gradients(&t, 28);
+    trial_close(&t);
+}
 static void test_token_score(void **state) {
     (void)state;
     fd(RLHF_HEAD_TOKEN_SCORE, (rlhf_model_open){.n_labels = 1}, 26);
@@ -155,11 +165,12 @@ static void test_detach(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_value_mlp),      cmocka_unit_test(test_value_linear),
-        cmocka_unit_test(test_entropy),        cmocka_unit_test(test_kl),
-        cmocka_unit_test(test_together),       cmocka_unit_test(test_together_mean),
-        cmocka_unit_test(test_encoder_mean),   cmocka_unit_test(test_score_mean),
-        cmocka_unit_test(test_score_first),    cmocka_unit_test(test_token_score),
-        cmocka_unit_test(test_together_token), cmocka_unit_test(test_detach)};
+        cmocka_unit_test(test_value_mlp),    cmocka_unit_test(test_value_linear),
+        cmocka_unit_test(test_entropy),      cmocka_unit_test(test_kl),
+        cmocka_unit_test(test_together),     cmocka_unit_test(test_together_mean),
+        cmocka_unit_test(test_encoder_mean), cmocka_unit_test(test_capped),
+        cmocka_unit_test(test_score_mean),   cmocka_unit_test(test_score_first),
+        cmocka_unit_test(test_token_score),  cmocka_unit_test(test_together_token),
+        cmocka_unit_test(test_detach)};
     return on_backends("heads", ON_REFERENCE | ON_CPU, 1, tests, sizeof tests / sizeof *tests);
 }
