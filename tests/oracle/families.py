@@ -106,8 +106,9 @@ FAMILIES = {
     "gemma2-bias": lambda: gemma2(attention_bias=True, num_key_value_heads=1, hidden_activation="silu", sliding_window=1),
     "gemma2-linear": lambda: gemma2(rope_parameters=dict(LINEAR), num_hidden_layers=4, sliding_window=20, rms_norm_eps=1e-4),
     "gemma2-flat": lambda: gemma2(attn_logit_softcapping=0.3, final_logit_softcapping=0.5, sliding_window=128),
+    # Not tied: without caps, a tied head would repeat the last token with a probability near 1.
     "vaultgemma": lambda: gemma2(hf.VaultGemmaConfig, layer_types=["full_attention"] * 3, attn_logit_softcapping=None,
-                                 final_logit_softcapping=None, num_key_value_heads=4),
+                                 final_logit_softcapping=None, num_key_value_heads=4, tie_word_embeddings=False),
     "vaultgemma-capped": lambda: gemma2(hf.VaultGemmaConfig),
     "phi3": lambda: phi(num_key_value_heads=6),
     "phi3-part": lambda: phi(16, partial_rotary_factor=0.75, tie_word_embeddings=True),

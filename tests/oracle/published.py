@@ -84,11 +84,11 @@ def long_logp(model, ids, every):
     for first in range(0, len(ids), CHUNK):
         done = model.model(input_ids=torch.tensor([ids[first:first + CHUNK]]), cache=cache, use_cache=True)
         cache = done.cache
-        for t in range(first, min(first + CHUNK, len(ids) - 1)):
-            if (t + 1) % every == 0:
-                z = model.lm_head(done.last_hidden_state[0, t - first])
-                out.append(torch.log_softmax(cap * torch.tanh(z / cap) if cap else z, -1)[ids[t + 1]])
-    return torch.stack(out)
+        at = [t for t in range(first, min(first + CHUNK, len(ids) - 1)) if (t + 1) % every == 0]
+        z = model.lm_head(done.last_hidden_state[0, [t - first for t in at]])
+        z = torch.log_softmax(cap * torch.tanh(z / cap) if cap else z, -1)
+        out.append(z[torch.arange(len(at)), [ids[t + 1] for t in at]])
+    return torch.cat(out)
 
 
 def main(host, heads, directory, prompts, long=None, positions=0):
