@@ -23,9 +23,9 @@ class Parts:
         # Granite's factors of the embeddings and of what is added to the stream; the divisor of its logits
         self.token, self.block = getattr(c, "embedding_multiplier", 1.0), getattr(c, "residual_multiplier", 1.0)
         self.divisor = getattr(c, "logits_scaling", 1.0)
-        # Gemma: norms after the blocks, gains that are stored without 1, and capped logits
-        self.gemma = hasattr(self.blocks[0], "post_feedforward_layernorm")
-        self.gain = 1 + self.norm.weight if self.gemma else self.norm.weight
+        # Gemma: norms after the blocks (not VaultGemma), gains that are stored without 1, and capped logits
+        self.after = hasattr(self.blocks[0], "post_feedforward_layernorm")
+        self.gain = 1 + self.norm.weight if "gemma" in c.model_type else self.norm.weight
         self.cap = getattr(c, "final_logit_softcapping", None)
 
     def attention(self, b):
@@ -33,11 +33,11 @@ class Parts:
 
     def added(self, b):
         """The modules whose outputs are added to the stream: of attention, of the MLP."""
-        return (b.post_attention_layernorm, b.post_feedforward_layernorm) if self.gemma else (self.attention(b), self.mlp(b))
+        return (b.post_attention_layernorm, b.post_feedforward_layernorm) if self.after else (self.attention(b), self.mlp(b))
 
     def back(self, b, g, raw):
         """From directions g of the stream, those of the output projection's result `raw`, with the norm's scale fixed."""
-        if not self.gemma:
+        if not self.after:
             return g
         n = b.post_attention_layernorm
         return g * (1 + n.weight) / (raw.pow(2).mean(-1, keepdim=True) + n.eps).sqrt()
