@@ -72,17 +72,25 @@ static const rlhf_host bench_host = {.size = sizeof(rlhf_host),
 
 // ---- the model ----
 
-// Returns the value that --set gives to the option. Without --set, returns the option's default.
+// Returns the value that --set gives to the option: a number or, of an enum, one of its names.
+// Without --set, returns the option's default.
 static int64_t integer_of(const struct bench *b, const rlhf_opt *o) {
     const size_t n = strlen(o->key);
-    for (char *const *s = b->set; *s; s++)
-        if (strncmp(*s, o->key, n) == 0 && (*s)[n] == '=') return strtoll(*s + n + 1, NULL, 10);
+    for (char *const *s = b->set; *s; s++) {
+        if (strncmp(*s, o->key, n) != 0 || (*s)[n] != '=') continue;
+        const char *text = *s + n + 1;
+        for (int i = 0; o->type == RLHF_T_ENUM && o->choices[i]; i++)
+            if (strcmp(o->choices[i], text) == 0) return i;
+        return strtoll(text, NULL, 10);
+    }
     return o->i_def;
 }
 
 // Returns a config. The defaults in gpt2.so's option table are the sizes of GPT-2 124M. Other
-// plugins need sizes from --set.
+// plugins need sizes from --set. Lists are empty.
 static void *config_of(const struct bench *b, const rlhf_plugin *p) {
+    static const char *const no_items[] = {NULL};
+    const char *const *const list = no_items;
     char *config = calloc(1, p->config_size);
     rlhf_opt o;
     if (!config) bench_die("out of memory");
@@ -95,6 +103,7 @@ static void *config_of(const struct bench *b, const rlhf_plugin *p) {
         if (o.type == RLHF_T_I64) memcpy(at, &number, sizeof number);
         if (o.type == RLHF_T_F64) memcpy(at, &o.f_def, sizeof o.f_def);
         if (o.type == RLHF_T_STR || o.type == RLHF_T_PATH) memcpy(at, &o.s_def, sizeof o.s_def);
+        if (o.type == RLHF_T_LIST) memcpy(at, &list, sizeof list);
         if (o.type == RLHF_T_BOOL || o.type == RLHF_T_ENUM) memcpy(at, &small, sizeof small);
     }
     return config;

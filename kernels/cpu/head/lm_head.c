@@ -1,6 +1,6 @@
 // lm_head.c: the log-prob, entropy and KL of scored positions, and their derivatives. Only one
-// block of rows has its logits in memory at a time. If all rows fit in one block, the logits are
-// kept for lm_head_bwd.
+// block of rows has its logits in memory at a time. lm_head ends with the first block, and
+// lm_head_bwd begins with it, so the first block's logits are computed only once.
 #include "lm_logits.h"
 #include "machine/table.h"
 
@@ -132,12 +132,14 @@ static uint64_t content_hash(const char *p, uint64_t bytes) {
     return h[0] ^ h[1] * 3 ^ h[2] * 5 ^ h[3] * 7;
 }
 
+// Describes the logits of the first `block` rows.
 static struct rlhf__lm_kept kept_of(const struct rlhf__cpu *cpu, const rlhf_lm_head *a,
-                                    int with_ref, int with_entropy) {
+                                    int with_ref, int with_entropy, uint32_t block) {
     struct rlhf__lm_kept k;
     memset(&k, 0, sizeof k);
     k.valid = 1;
     k.rows = a->rows;
+    k.block = block;
     k.with_ref = with_ref;
     k.with_entropy = with_entropy;
     k.weight = a->weight;
@@ -167,7 +169,8 @@ static int same_map(struct rlhf__head_map a, struct rlhf__head_map b) {
 // True if the workspaces have the results that `want` needs. They may also have results (entropy
 // and KL) that it does not need.
 static int kept_serves(const struct rlhf__lm_kept *have, const struct rlhf__lm_kept *want) {
-    return have->valid && have->rows == want->rows && have->with_ref >= want->with_ref &&
+    return have->valid && have->rows == want->rows && have->block == want->block &&
+           have->with_ref >= want->with_ref &&
            have->with_entropy >= want->with_entropy && have->weight == want->weight &&
            same_map(have->map, want->map) &&
            (!want->with_ref ||
@@ -185,10 +188,12 @@ static rlhf_status lm_head(void *ctx, const rlhf_lm_head *from) {
     rlhf_dist dist;
     RLHF_TRY(head_read(cpu, "lm_head", &a, &dist, from, 0));
     cpu->lm_kept.valid = 0;
+    if (!a.rows) return RLHF_OK;
     const int with_ref = a.kl != NULL, with_entropy = a.entropy != NULL;
     const uint32_t step = rlhf__lm_block_rows(cpu, a.weight, a.rows, with_ref);
-    for (uint32_t first = 0; first < a.rows; first += step) {
-        uint32_t rows = a.rows - first < step ? a.rows - first : step;
+    for (uint32_t left = (a.rows + step - 1) / step; left--;) {
+        const uint32_t first = left * step;
+        const uint32_t rows = a.rows - first < step ? a.rows - first : step;
         struct rlhf__lm_block b = block_of(&a, with_ref, with_entropy, first, rows);
         RLHF_TRY(block_fill(cpu, &b));
         for (uint32_t i = 0; i < rows; i++) {
@@ -198,7 +203,7 @@ static rlhf_status lm_head(void *ctx, const rlhf_lm_head *from) {
             if (a.kl) rlhf__cpu_f32(a.kl)[first + i] = b.stat[i].kl;
         }
     }
-    if (a.rows && step >= a.rows) cpu->lm_kept = kept_of(cpu, &a, with_ref, with_entropy);
+    cpu->lm_kept = kept_of(cpu, &a, with_ref, with_entropy, step);
     return RLHF_OK;
 }
 
@@ -263,18 +268,16 @@ static rlhf_status lm_head_bwd(void *ctx, const rlhf_lm_head *from) {
     if (a.rows == 0) return RLHF_OK;
     const int with_ref = a.d_kl != NULL, with_entropy = a.d_entropy != NULL;
     const uint32_t step = rlhf__lm_block_rows(cpu, a.weight, a.rows, with_ref);
-    const struct rlhf__lm_kept want = kept_of(cpu, &a, with_ref, with_entropy);
+    const struct rlhf__lm_kept want = kept_of(cpu, &a, with_ref, with_entropy, step);
     const int kept = kept_serves(&cpu->lm_kept, &want);
     cpu->lm_kept.valid = 0; // the derivatives overwrite the logits
-    if (kept) {
-        struct rlhf__lm_block b = block_of(&a, with_ref, with_entropy, 0, a.rows);
-        RLHF_TRY(rlhf__lm_block_place(cpu, &b)); // the same sizes as in lm_head, so nothing moves
-        return block_backward(cpu, &a, &b, 0);
-    }
     for (uint32_t first = 0; first < a.rows; first += step) {
         uint32_t rows = a.rows - first < step ? a.rows - first : step;
         struct rlhf__lm_block b = block_of(&a, with_ref, with_entropy, first, rows);
-        RLHF_TRY(block_fill(cpu, &b));
+        if (first == 0 && kept) // the same sizes as in lm_head, so nothing moves
+            RLHF_TRY(rlhf__lm_block_place(cpu, &b));
+        else
+            RLHF_TRY(block_fill(cpu, &b));
         RLHF_TRY(block_backward(cpu, &a, &b, first));
     }
     return RLHF_OK;

@@ -52,11 +52,11 @@ static inline void rlhf__cpu_need(struct rlhf__cpu_needs *n, enum rlhf__cpu_ws w
     if (n->bytes[which] < bytes) n->bytes[which] = bytes;
 }
 
-// Describes the logits that lm_head left in RLHF__WS_LOGITS and RLHF__WS_REF. lm_head_bwd uses
-// these logits only if its inputs are the same as those of lm_head, with the same contents.
-// Otherwise it recomputes the logits.
+// Describes the logits that lm_head left in RLHF__WS_LOGITS and RLHF__WS_REF: those of the first
+// `block` of its rows. lm_head_bwd uses these logits only if its inputs are the same as those of
+// lm_head, with the same contents. Otherwise it recomputes the logits.
 struct rlhf__lm_kept {
-    uint32_t valid, rows;
+    uint32_t valid, rows, block;
     int32_t with_ref, with_entropy, with_support, divergence;
     double beta; // divergence_beta
     const rlhf_weight *weight, *ref_weight;
