@@ -382,7 +382,7 @@ static void decode(struct call *k, int n, int32_t q, int32_t start, int32_t head
 
 // Head widths of every kernel, with and without accesses of 16 bytes.
 static void attention_bf16(void **state) {
-    static const int32_t dims[] = {7, 16, 24, 64, 80, 96, 128};
+    static const int32_t dims[] = {7, 16, 24, 64, 80, 96, 128, 256};
     struct call k = begin(state);
     for (size_t i = 0; i < sizeof dims / sizeof *dims; i++) {
         train(&k, dims[i], RLHF_BF16);
@@ -391,7 +391,7 @@ static void attention_bf16(void **state) {
 }
 
 static void attention_f32(void **state) {
-    static const int32_t dims[] = {7, 32, 64, 96, 128};
+    static const int32_t dims[] = {7, 32, 64, 96, 128, 256};
     struct call k = begin(state);
     for (size_t i = 0; i < sizeof dims / sizeof *dims; i++) {
         train(&k, dims[i], RLHF_F32);

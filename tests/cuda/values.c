@@ -535,6 +535,8 @@ int main(int argc, char **argv) {
     attend(&t, 2, 2, 64, 1);
     attend(&t, 4, 2, 128, 1);
     attend(&t, 2, 1, 80, 0);
+    attend(&t, 4, 1, 256, 1);
+    attend(&t, 2, 1, 200, 0);
     printf("%d wrong\n", t.wrong);
     rlhf_test_backend_close(&t.backend);
     return t.wrong != 0;

@@ -56,15 +56,16 @@ static const struct shape others[] = {
     {5, 4, 20, 1, RLHF_BF16, 2, 0, 0, 0},
 };
 
-// Head widths that occur in models. A backend may refuse those above 128.
+// Head widths that occur in models. A backend may refuse those above 256.
 static const struct shape wide[] = {
-    {3, 2, 80, 1, RLHF_BF16, 0, 0, 0, 0},  {3, 1, 96, 1, RLHF_BF16, 0, 0, 0, 0},
-    {3, 1, 128, 1, RLHF_BF16, 0, 0, 0, 0}, {3, 2, 80, 1, RLHF_F32, 0, 0, 0, 0},
-    {3, 1, 96, 0, RLHF_F32, 0, 0, 0, 0},   {3, 1, 128, 1, RLHF_F32, 0, 0, 0, 0},
-    {4, 2, 136, 1, RLHF_F32, 0, 0, 0, 0},  {4, 2, 256, 1, RLHF_BF16, 1, 0, 0, 0},
-    {3, 1, 256, 0, RLHF_BF16, 0, 0, 0, 0}, {4, 2, 256, 1, RLHF_F32, 1, 0, 0, 0},
-    {3, 1, 256, 0, RLHF_F32, 0, 0, 0, 0},  {3, 2, 512, 1, RLHF_BF16, 1, 0, 0, 0},
-    {3, 1, 512, 1, RLHF_F32, 0, 0, 0, 0},  {4, 2, 256, 1, RLHF_BF16, 1, 1, 23, 30.0},
+    {3, 2, 80, 1, RLHF_BF16, 0, 0, 0, 0},      {3, 1, 96, 1, RLHF_BF16, 0, 0, 0, 0},
+    {3, 1, 128, 1, RLHF_BF16, 0, 0, 0, 0},     {3, 2, 80, 1, RLHF_F32, 0, 0, 0, 0},
+    {3, 1, 96, 0, RLHF_F32, 0, 0, 0, 0},       {3, 1, 128, 1, RLHF_F32, 0, 0, 0, 0},
+    {4, 2, 136, 1, RLHF_F32, 0, 0, 0, 0},      {4, 4, 192, 1, RLHF_BF16, 2, 0, 20, 0},
+    {4, 2, 256, 1, RLHF_BF16, 1, 0, 0, 0},     {3, 1, 256, 0, RLHF_BF16, 0, 0, 0, 0},
+    {4, 2, 256, 1, RLHF_F32, 1, 0, 0, 0},      {3, 1, 256, 0, RLHF_F32, 0, 0, 0, 0},
+    {3, 2, 512, 1, RLHF_BF16, 1, 0, 0, 0},     {3, 1, 512, 1, RLHF_F32, 0, 0, 0, 0},
+    {4, 2, 256, 1, RLHF_BF16, 1, 1, 23, 30.0},
 };
 
 // Windows that are shorter than a tile of queries, shorter than a vector of keys, a whole vector,

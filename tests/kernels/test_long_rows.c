@@ -22,6 +22,8 @@ static const struct far fars[] = {
     {1534, 4, 1, 64, RLHF_BF16, 0},
     {505, 18, 1, 128, RLHF_BF16, 0},
     {505, 18, 1, 128, RLHF_F32, 0},
+    {505, 40, 1, 256, RLHF_BF16, 0},
+    {505, 18, 1, 256, RLHF_F32, 0},
     // Windows that begin in the segment before the query's, and in the query's own.
     {530, 30, 1, 16, RLHF_BF16, 25},
     {530, 30, 1, 16, RLHF_F32, 25},

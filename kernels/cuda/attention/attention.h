@@ -13,7 +13,7 @@
 #include "attention/ragged.h"
 #include "machine/mathf.h"
 
-enum { RLHF__ATTN_HEAD_DIM_MAX = 128, RLHF__ATTN_SEGMENT = 512 };
+enum { RLHF__ATTN_HEAD_DIM_MAX = 256, RLHF__ATTN_SEGMENT = 512 };
 
 // The arguments of forward and backward. Strides are in elements.
 struct rlhf__attn_args {

@@ -1,10 +1,18 @@
-// attention_bf16.cu: attention forward in bf16. A warp owns 16 queries; keys come in tiles of 64.
+// attention_bf16.cu: attention forward in bf16. A warp owns 16 queries; keys come in tiles of 64
+// or, for heads wider than 128, of 32.
 #include "attention/attention_bf16.h"
 
 // PARTS_BELOW: with fewer blocks than this, a large card is not full, so long rows are divided.
-enum { KEYS = 64, PARTS_BELOW = 1024 };
+enum { PARTS_BELOW = 1024 };
 
 namespace {
+// The tiles of keys. For wide heads, a warp does not keep its queries in registers: they stay in
+// QUERIES rows of shared memory per warp.
+template <int HD> struct shape {
+    enum { WIDE = HD > 128, KEYS = WIDE ? 32 : 64, TILE = KEYS * (HD + 8) };
+    enum { QUERIES = WIDE ? 16 : 0 };
+};
+
 // The state of a thread for two of the warp's 16 queries, rows g and g + 8 with g = lane / 4: the
 // largest score in units of log2, the sum of exponentials, and the thread's part of the output.
 // During a segment, the sum has only the thread's own columns. At the end of the segment, it
@@ -30,6 +38,7 @@ template <int HD>
 static __device__ __forceinline__ void softmax(struct state<HD> &x, float (*s)[4], int j0,
                                                const int from[2], const int seen[2],
                                                const struct rlhf__attn_args &a) {
+    enum { KEYS = shape<HD>::KEYS };
     const int t = (int)threadIdx.x % 4;
     const float scale = a.cap_log2 == 0.0f ? a.scale_log2 : a.cap_log2;
     if (a.cap_log2 != 0.0f)
@@ -128,15 +137,16 @@ static __device__ __forceinline__ void leave(const struct rlhf__attn_args &a,
 
 // A block computes WARPS * 16 queries of one key head of one row of the batch. The block's query r
 // is query head r % group at token r / group, so that the heads of a group read their keys only
-// once. Shared memory has two stages of 64 keys and their values. If there are several segments,
-// the saved state of each thread follows. With PART, the block computes only segment blockIdx.z and
-// stores its state in a.parts.
+// once. Shared memory has two stages of a tile of keys and their values, and then the queries of
+// wide heads. If there are several segments, the saved state of each thread follows. With PART, the
+// block computes only segment blockIdx.z and stores its state in a.parts.
 template <int HD, int WARPS, bool PART>
 static __global__ void __launch_bounds__(WARPS * 32) attend_bf16(struct rlhf__attn_args a) {
-    enum { THREADS = WARPS * 32, TILE = KEYS * (HD + 8) };
+    enum { THREADS = WARPS * 32, WIDE = shape<HD>::WIDE, KEYS = shape<HD>::KEYS };
+    enum { TILE = shape<HD>::TILE, QUERIES = WARPS * shape<HD>::QUERIES * (HD + 8) };
     DYN_SHARED(bytes);
-    rlhf__bf16 *stage = (rlhf__bf16 *)bytes;
-    float *kept = (float *)(bytes + 4 * TILE * sizeof(rlhf__bf16)) + threadIdx.x;
+    rlhf__bf16 *stage = (rlhf__bf16 *)bytes, *qs = stage + (WIDE ? 4 : 2) * TILE;
+    float *kept = (float *)(bytes + (4 * TILE + QUERIES) * sizeof(rlhf__bf16)) + threadIdx.x;
     const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
     const int first = (a.tiles - 1 - (int)(blockIdx.x % (unsigned)a.tiles)) * WARPS * 16;
     struct rlhf__cuda_row row;
@@ -157,9 +167,8 @@ static __global__ void __launch_bounds__(WARPS * 32) attend_bf16(struct rlhf__at
     const int64_t kv_col = (int64_t)blockIdx.y * a.head_dim, col = kv_col * a.group;
     const rlhf__bf16 *k = (const rlhf__bf16 *)a.k + kv_col, *v = (const rlhf__bf16 *)a.v + kv_col;
     const struct rlhf__cuda_row queries = {0, 0, 0, 0, 0, 0, row.t0};
-    rlhf__attn_load<HD, WARPS * 16, THREADS>(stage + 2 * TILE, (const rlhf__bf16 *)a.q + col,
-                                             a.q_stride, queries, first, 0, rows, a.head_dim,
-                                             a.wide, a.group);
+    rlhf__attn_load<HD, WARPS * 16, THREADS>(qs, (const rlhf__bf16 *)a.q + col, a.q_stride, queries,
+                                             first, 0, rows, a.head_dim, a.wide, a.group);
     rlhf__cp_async_commit();
     rlhf__attn_load<HD, KEYS, THREADS>(stage, k, a.kv_stride, row, tile, begin, row.nk, a.head_dim,
                                        a.wide);
@@ -168,8 +177,9 @@ static __global__ void __launch_bounds__(WARPS * 32) attend_bf16(struct rlhf__at
     rlhf__cp_async_commit();
     rlhf__cp_async_wait<1>();
     __syncthreads();
-    unsigned qf[HD / 16][4];
-    rlhf__attn_left<HD>(qf, stage + 2 * TILE + warp * 16 * (HD + 8));
+    qs += warp * 16 * (HD + 8); // of the warp
+    unsigned qf[WIDE ? 1 : HD / 16][4];
+    if constexpr (!WIDE) rlhf__attn_left<HD>(qf, qs);
 
     const int own = first + warp * 16, last = rlhf__attn_min(own + 16, rows) - 1; // of the warp
     const int warp_keys = own >= rows ? 0 : a.causal ? row.start + last / a.group + 1 : row.nk;
@@ -198,7 +208,10 @@ static __global__ void __launch_bounds__(WARPS * 32) attend_bf16(struct rlhf__at
         }
         if (j0 >= warp_keys || j0 + KEYS <= warp_begin) continue; // the whole warp continues
         float s[KEYS / 8][4];
-        rlhf__attn_by_rows<HD, KEYS>(s, qf, ks);
+        if constexpr (WIDE)
+            rlhf__attn_rows_by_rows<HD, KEYS>(s, qs, ks);
+        else
+            rlhf__attn_by_rows<HD, KEYS>(s, qf, ks);
         softmax(x, s, j0, from, seen, a);
         rlhf__attn_by_cols<HD, KEYS>(x.o, s, vs);
         const int end = j0 + KEYS, done = end >= warp_keys;
@@ -287,10 +300,15 @@ uint64_t rlhf__cuda_attention_bf16_bytes(const struct rlhf__attn_args *a) {
     return in_parts(a) ? parts_bytes(a) : 0;
 }
 
+// The number of bytes of shared memory for the tiles of attend_bf16 and the queries of wide heads.
+template <int HD, int WARPS> static size_t tiles_bytes() {
+    return (4 * shape<HD>::TILE + WARPS * shape<HD>::QUERIES * (HD + 8)) * sizeof(rlhf__bf16);
+}
+
 // For few rows with many keys: one block for each segment. The bits are the same as with one block.
 template <int HD>
 static rlhf_status launch_parts(struct rlhf__cuda *cu, struct rlhf__attn_args *a) {
-    const size_t bytes = 4 * KEYS * (HD + 8) * sizeof(rlhf__bf16);
+    const size_t bytes = tiles_bytes<HD, 1>();
     const unsigned n = a->rows.n, groups = (unsigned)(a->heads / a->group);
     void *p;
     a->segments = segments_of(a);
@@ -308,8 +326,7 @@ static rlhf_status launch_parts(struct rlhf__cuda *cu, struct rlhf__attn_args *a
 // The number of bytes of shared memory that attend_bf16<HD, WARPS, false> needs.
 template <int HD, int WARPS> static size_t room(const struct rlhf__attn_args *a) {
     const size_t kept = WARPS * 32 * (4 + HD / 2) * sizeof(float);
-    return 4 * KEYS * (HD + 8) * sizeof(rlhf__bf16) +
-           (a->rows.max_k > RLHF__ATTN_SEGMENT ? kept : 0);
+    return tiles_bytes<HD, WARPS>() + (a->rows.max_k > RLHF__ATTN_SEGMENT ? kept : 0);
 }
 
 template <int HD, int WARPS>
@@ -326,23 +343,25 @@ static rlhf_status launch(struct rlhf__cuda *cu, struct rlhf__attn_args *a) {
     return RLHF_OK;
 }
 
-// On a card with 99 KiB of shared memory per block, a block has only two warps if heads are wide
-// and rows are long. Warps of a block have only the keys in common, so the number of warps does not
-// change the bits.
+// A block has four warps, if there is room for them. With heads of 128 and long rows, two fit in
+// 99 KiB. With heads of 256, four fit in 99 KiB for short rows; for long rows four fit in 227 KiB,
+// two in 163 KiB and one in 99 KiB. Warps of a block have only the keys in common, so the number of
+// warps does not change the bits.
 template <int HD> static rlhf_status run(struct rlhf__cuda *cu, struct rlhf__attn_args *a) {
     const uint64_t rows = (uint64_t)a->rows.max_q * (uint64_t)a->group;
-    if (rows > 16)
-        return room<HD, 4>(a) <= (size_t)cu->shared_most ? launch<HD, 4>(cu, a)
-                                                         : launch<HD, 2>(cu, a);
-    return in_parts(a) ? launch_parts<HD>(cu, a) : launch<HD, 1>(cu, a);
+    const size_t most = (size_t)cu->shared_most;
+    if (rows <= 16) return in_parts(a) ? launch_parts<HD>(cu, a) : launch<HD, 1>(cu, a);
+    if (room<HD, 4>(a) <= most) return launch<HD, 4>(cu, a);
+    return room<HD, 2>(a) <= most ? launch<HD, 2>(cu, a) : launch<HD, 1>(cu, a);
 }
 
 rlhf_status rlhf__cuda_attention_bf16(struct rlhf__cuda *cu, struct rlhf__attn_args *a) {
     const int32_t d = a->head_dim;
-    return d <= 16   ? run<16>(cu, a)
-           : d <= 32 ? run<32>(cu, a)
-           : d <= 64 ? run<64>(cu, a)
-           : d <= 80 ? run<80>(cu, a)
-           : d <= 96 ? run<96>(cu, a)
-                     : run<128>(cu, a);
+    return d <= 16    ? run<16>(cu, a)
+           : d <= 32  ? run<32>(cu, a)
+           : d <= 64  ? run<64>(cu, a)
+           : d <= 80  ? run<80>(cu, a)
+           : d <= 96  ? run<96>(cu, a)
+           : d <= 128 ? run<128>(cu, a)
+                      : run<256>(cu, a);
 }

@@ -35,13 +35,13 @@ rlhf__attn_load(rlhf__bf16 *to, const rlhf__bf16 *x, int64_t stride, const struc
     }
 }
 
-// Copy the 16 rows of `tile` to rows `first` .. `first` + 15 of x, with `pack` as in
-// rlhf__attn_load. Only rows below `end` are copied.
-template <int HD>
+// Copy OUT columns of the 16 rows of `tile` to rows `first` .. `first` + 15 of x, with `pack` as in
+// rlhf__attn_load. Only rows below `end` and columns below head_dim are copied.
+template <int HD, int OUT = HD>
 static __device__ __forceinline__ void rlhf__attn_store(rlhf__bf16 *x, int64_t stride,
                                                         const rlhf__bf16 *tile, int first, int end,
                                                         int head_dim, int wide, int pack = 1) {
-    enum { CHUNKS = HD / 8 };
+    enum { CHUNKS = OUT / 8 };
 #pragma unroll
     for (int i = (int)threadIdx.x % 32; i < 16 * CHUNKS; i += 32) {
         const int r = first + i / CHUNKS, col = i % CHUNKS * 8;
@@ -56,14 +56,14 @@ static __device__ __forceinline__ void rlhf__attn_store(rlhf__bf16 *x, int64_t s
     }
 }
 
-// Stores the accumulators d[16 x HD] into 16 rows of a tile. Each thread multiplies its numbers of
+// Stores the accumulators d[16 x OUT] into 16 rows of a tile. Each thread multiplies its numbers of
 // rows 0 .. 7 by `lo`, and those of rows 8 .. 15 by `hi`. -0 becomes +0.
-template <int HD>
+template <int HD, int OUT = HD>
 static __device__ __forceinline__ void rlhf__attn_put(rlhf__bf16 *tile, const float (*d)[4],
                                                       float lo, float hi) {
     const int lane = (int)threadIdx.x % 32, g = lane / 4, t = lane % 4;
 #pragma unroll
-    for (int n = 0; n < HD / 8; n++) {
+    for (int n = 0; n < OUT / 8; n++) {
         unsigned *at = (unsigned *)(tile + g * (HD + 8) + n * 8 + 2 * t);
         at[0] = rlhf__attn_pack(fmaf(d[n][0], lo, 0.0f), fmaf(d[n][1], lo, 0.0f));
         at[4 * (HD + 8)] = rlhf__attn_pack(fmaf(d[n][2], hi, 0.0f), fmaf(d[n][3], hi, 0.0f));
@@ -100,15 +100,39 @@ static __device__ __forceinline__ void rlhf__attn_by_rows(float (*s)[4], const u
         }
 }
 
+// The same with a left operand that is read from the 16 rows of a tile at `own`, step by step. For
+// wide heads, the whole operand would take too many registers.
+template <int HD, int COLS>
+static __device__ __forceinline__ void rlhf__attn_rows_by_rows(float (*s)[4], const rlhf__bf16 *own,
+                                                               const rlhf__bf16 *tile) {
+    const int lane = (int)threadIdx.x % 32;
+    const rlhf__bf16 *x = own + lane % 16 * (HD + 8) + lane / 16 * 8;
+    const rlhf__bf16 *y = tile + (lane / 16 * 8 + lane % 8) * (HD + 8) + lane / 8 % 2 * 8;
+#pragma unroll
+    for (int n = 0; n < COLS / 8; n++)
+        s[n][0] = s[n][1] = s[n][2] = s[n][3] = 0.0f;
+#pragma unroll
+    for (int k = 0; k < HD / 16; k++) {
+        unsigned a[4], b[4];
+        rlhf__ldmatrix_x4(a, x + k * 16);
+#pragma unroll
+        for (int n = 0; n < COLS / 16; n++) {
+            rlhf__ldmatrix_x4(b, y + n * 16 * (HD + 8) + k * 16);
+            rlhf__mma_bf16(s[2 * n], a, b);
+            rlhf__mma_bf16(s[2 * n + 1], a, b + 2);
+        }
+    }
+}
+
 // The rounding errors of two numbers that were rounded to bf16. The errors are bf16 numbers too.
 static __device__ __forceinline__ unsigned rlhf__attn_rest(float lo, float hi, unsigned packed) {
     return rlhf__attn_pack(lo - rlhf__from_bf16((rlhf__bf16)packed),
                            hi - rlhf__from_bf16((rlhf__bf16)(packed >> 16)));
 }
 
-// d[16 x HD] += s[16 x COLS] times COLS rows of a tile. s is rounded to bf16 or, with PARTS = 2, to
-// the sum of two bf16 numbers.
-template <int HD, int COLS, int PARTS = 1>
+// d[16 x OUT] += s[16 x COLS] times the first OUT columns of COLS rows of a tile. s is rounded to
+// bf16 or, with PARTS = 2, to the sum of two bf16 numbers.
+template <int HD, int COLS, int PARTS = 1, int OUT = HD>
 static __device__ __forceinline__ void rlhf__attn_by_cols(float (*d)[4], const float (*s)[4],
                                                           const rlhf__bf16 *tile) {
     const int lane = (int)threadIdx.x % 32;
@@ -126,7 +150,7 @@ static __device__ __forceinline__ void rlhf__attn_by_cols(float (*d)[4], const f
             rest[3] = rlhf__attn_rest(y[2], y[3], a[3]);
         }
 #pragma unroll
-        for (int n = 0; n < HD / 16; n++) {
+        for (int n = 0; n < OUT / 16; n++) {
             unsigned b[4];
             rlhf__ldmatrix_x4_trans(b, at + k * 16 * (HD + 8) + n * 16);
             rlhf__mma_bf16(d[2 * n], a, b);

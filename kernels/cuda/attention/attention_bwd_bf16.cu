@@ -1,43 +1,26 @@
 // attention_bwd_bf16.cu: backward attention in bf16. A block of the dq kernel has a tile of queries
 // and iterates over their keys. A block of the kernel for dk and dv has a tile of keys and iterates
-// over the queries that see them. A tile has 64 rows, 16 per warp.
+// over the queries that see them. A tile has 64 rows, or 32 for heads wider than 128; 16 per warp.
 //
 // Keys are processed in the order of their logical index, and queries in the order of their
 // position. So the terms of a row are added in the same order with and without a shared prefix.
 #include "attention/attention_bf16.h"
 
-enum { TILE = 64, STEP = 32, THREADS = 128, WARPS = 4 };
-
 namespace {
+// Wide heads have smaller tiles, so that a block needs less than 99 KiB of shared memory. A block
+// of the kernel for dk and dv computes COLS columns of them, because its sums are in registers.
+template <int HD> struct shape {
+    enum { WIDE = HD > 128, TILE = WIDE ? 32 : 64, STEP = WIDE ? 16 : 32 };
+    enum { THREADS = TILE * 2, COLS = WIDE ? HD / 2 : HD };
+};
+
 // Shared memory: two tiles of the block's own rows, and two stages. Each stage has two steps of the
 // rows that the block iterates over.
 template <int HD> struct room {
-    enum { PITCH = HD + 8, OWN = TILE * PITCH, OTHER = STEP * PITCH, ALL = 2 * OWN + 4 * OTHER };
+    enum { PITCH = HD + 8, OWN = shape<HD>::TILE * PITCH, OTHER = shape<HD>::STEP * PITCH };
+    enum { ALL = 2 * OWN + 4 * OTHER };
 };
 } // namespace
-
-// s = the warp's 16 rows, from row `own` onward, times the transpose of STEP rows of a tile.
-template <int HD>
-static __device__ __forceinline__ void product(float (*s)[4], const rlhf__bf16 *own,
-                                               const rlhf__bf16 *tile) {
-    const int lane = (int)threadIdx.x % 32;
-    const rlhf__bf16 *x = own + lane % 16 * (HD + 8) + lane / 16 * 8;
-    const rlhf__bf16 *y = tile + (lane / 16 * 8 + lane % 8) * (HD + 8) + lane / 8 % 2 * 8;
-#pragma unroll
-    for (int n = 0; n < STEP / 8; n++)
-        s[n][0] = s[n][1] = s[n][2] = s[n][3] = 0.0f;
-#pragma unroll
-    for (int k = 0; k < HD / 16; k++) {
-        unsigned a[4], b[4];
-        rlhf__ldmatrix_x4(a, x + k * 16);
-#pragma unroll
-        for (int n = 0; n < STEP / 16; n++) {
-            rlhf__ldmatrix_x4(b, y + n * 16 * (HD + 8) + k * 16);
-            rlhf__mma_bf16(s[2 * n], a, b);
-            rlhf__mma_bf16(s[2 * n + 1], a, b + 2);
-        }
-    }
-}
 
 // exp(score - lse) for the product `dot` of query and key; lse is in units of log2.
 static __device__ __forceinline__ float probability(const struct rlhf__attn_args &a, float dot,
@@ -47,15 +30,17 @@ static __device__ __forceinline__ float probability(const struct rlhf__attn_args
 }
 static __device__ __forceinline__ float in_log2(float lse) { return lse * 1.44269504f; }
 
-template <int HD> static __device__ __forceinline__ void clear(float (*d)[4]) {
+template <int COLS> static __device__ __forceinline__ void clear(float (*d)[4]) {
 #pragma unroll
-    for (int n = 0; n < HD / 8; n++)
+    for (int n = 0; n < COLS / 8; n++)
         d[n][0] = d[n][1] = d[n][2] = d[n][3] = 0.0f;
 }
 
-// A block computes 64 queries of one head of one row of the batch.
+// A block computes a tile of queries of one head of one row of the batch.
 template <int HD>
-static __global__ void __launch_bounds__(THREADS, 3) grad_q_bf16(struct rlhf__attn_bwd_args b) {
+static __global__ void __launch_bounds__(shape<HD>::THREADS, 3)
+    grad_q_bf16(struct rlhf__attn_bwd_args b) {
+    enum { TILE = shape<HD>::TILE, STEP = shape<HD>::STEP, THREADS = shape<HD>::THREADS };
     const struct rlhf__attn_args &a = b.a;
     DYN_SHARED(bytes);
     rlhf__bf16 *qs = (rlhf__bf16 *)bytes, *os = qs + room<HD>::OWN, *stage = os + room<HD>::OWN;
@@ -114,8 +99,8 @@ static __global__ void __launch_bounds__(THREADS, 3) grad_q_bf16(struct rlhf__at
         if (j0 >= warp_keys || j0 + STEP <= warp_begin)
             continue; // skips products of the warp that are 0
         float s[STEP / 8][4], dp[STEP / 8][4];
-        product<HD>(s, qs + warp * 16 * room<HD>::PITCH, ks);
-        product<HD>(dp, os + warp * 16 * room<HD>::PITCH, vs);
+        rlhf__attn_rows_by_rows<HD, STEP>(s, qs + warp * 16 * room<HD>::PITCH, ks);
+        rlhf__attn_rows_by_rows<HD, STEP>(dp, os + warp * 16 * room<HD>::PITCH, vs);
 #pragma unroll
         for (int n = 0; n < STEP / 8; n++)
 #pragma unroll
@@ -141,6 +126,7 @@ template <int HD>
 static __device__ __forceinline__ void load_queries(rlhf__bf16 *qs, float *stats,
                                                     const struct rlhf__attn_bwd_args &b,
                                                     const struct rlhf__attn_walk &w) {
+    enum { STEP = shape<HD>::STEP, THREADS = shape<HD>::THREADS };
     const struct rlhf__attn_args &a = b.a;
     const struct rlhf__cuda_row queries = {0, 0, 0, 0, 0, 0, w.row.t0};
     const int first = w.pos - w.row.start;
@@ -160,10 +146,14 @@ static __device__ __forceinline__ void load_queries(rlhf__bf16 *qs, float *stats
     rlhf__cp_async_commit();
 }
 
-// A block computes 64 keys of one key head of one row of the batch. If a tile of queries is
-// incomplete, the missing queries add 0, because their q, dout and delta are 0.
+// A block computes a tile of keys of one key head of one row of the batch, and of these the columns
+// from blockIdx.z * COLS onward. If a tile of queries is incomplete, the missing queries add 0,
+// because their q, dout and delta are 0.
 template <int HD>
-static __global__ void __launch_bounds__(THREADS, 2) grad_kv_bf16(struct rlhf__attn_bwd_args b) {
+static __global__ void __launch_bounds__(shape<HD>::THREADS, 2)
+    grad_kv_bf16(struct rlhf__attn_bwd_args b) {
+    enum { TILE = shape<HD>::TILE, STEP = shape<HD>::STEP, THREADS = shape<HD>::THREADS };
+    enum { COLS = shape<HD>::COLS };
     const struct rlhf__attn_args &a = b.a;
     DYN_SHARED(bytes);
     SHARED(float[4 * STEP], stats);
@@ -188,9 +178,10 @@ static __global__ void __launch_bounds__(THREADS, 2) grad_kv_bf16(struct rlhf__a
     w.head = (int)blockIdx.y * a.group;
     rlhf__attn_walk_row<STEP>(&w, row, index, pos);
     load_queries<HD>(stage, stats, b, w);
-    float dk[HD / 8][4], dv[HD / 8][4];
-    clear<HD>(dk);
-    clear<HD>(dv);
+    const int part = (int)blockIdx.z * COLS; // the first column of dk and dv
+    float dk[COLS / 8][4], dv[COLS / 8][4];
+    clear<COLS>(dk);
+    clear<COLS>(dv);
     for (int turn = 0, more = 1; more; turn ^= 1, w = next) {
         rlhf__bf16 *qs = stage + turn * 2 * room<HD>::OTHER, *os = qs + room<HD>::OTHER;
         const float *lse = stats + turn * 2 * STEP, *delta = lse + STEP;
@@ -205,8 +196,8 @@ static __global__ void __launch_bounds__(THREADS, 2) grad_kv_bf16(struct rlhf__a
             rlhf__attn_first(a, w.pos + 1) >= row.start + own + 16)
             continue; // skips products of the warp that are 0
         float s[STEP / 8][4], dp[STEP / 8][4];
-        product<HD>(s, ks + warp * 16 * room<HD>::PITCH, qs);
-        product<HD>(dp, vs + warp * 16 * room<HD>::PITCH, os);
+        rlhf__attn_rows_by_rows<HD, STEP>(s, ks + warp * 16 * room<HD>::PITCH, qs);
+        rlhf__attn_rows_by_rows<HD, STEP>(dp, vs + warp * 16 * room<HD>::PITCH, os);
 #pragma unroll
         for (int n = 0; n < STEP / 8; n++)
 #pragma unroll
@@ -220,23 +211,24 @@ static __global__ void __launch_bounds__(THREADS, 2) grad_kv_bf16(struct rlhf__a
                 s[n][i] = sees ? p : 0.0f;
                 dp[n][i] = s[n][i] * (dp[n][i] - delta[o]) * slope;
             }
-        rlhf__attn_by_cols<HD, STEP, 2>(dv, s, os);
-        rlhf__attn_by_cols<HD, STEP>(dk, dp, qs);
+        rlhf__attn_by_cols<HD, STEP, 2, COLS>(dv, s, os + part);
+        rlhf__attn_by_cols<HD, STEP, 1, COLS>(dk, dp, qs + part);
     }
     rlhf__bf16 *mine = ks + warp * 16 * room<HD>::PITCH; // only this warp reads these two
     rlhf__bf16 *other = vs + warp * 16 * room<HD>::PITCH;
     __syncwarp(); // memory order: the last product has read them
-    rlhf__attn_put<HD>(mine, dk, a.scale, a.scale);
-    rlhf__attn_put<HD>(other, dv, 1.0f, 1.0f);
+    rlhf__attn_put<HD, COLS>(mine, dk, a.scale, a.scale);
+    rlhf__attn_put<HD, COLS>(other, dv, 1.0f, 1.0f);
     __syncwarp();
-    const int64_t at = row.t0 * a.kv_stride + col;
-    rlhf__attn_store<HD>((rlhf__bf16 *)b.dk + at, a.kv_stride, mine, own, row.nq, a.head_dim,
-                         a.wide);
-    rlhf__attn_store<HD>((rlhf__bf16 *)b.dv + at, a.kv_stride, other, own, row.nq, a.head_dim,
-                         a.wide);
+    const int64_t at = row.t0 * a.kv_stride + col + part;
+    rlhf__attn_store<HD, COLS>((rlhf__bf16 *)b.dk + at, a.kv_stride, mine, own, row.nq,
+                               a.head_dim - part, a.wide);
+    rlhf__attn_store<HD, COLS>((rlhf__bf16 *)b.dv + at, a.kv_stride, other, own, row.nq,
+                               a.head_dim - part, a.wide);
 }
 
 template <int HD> static rlhf_status run(struct rlhf__cuda *cu, struct rlhf__attn_bwd_args *b) {
+    enum { TILE = shape<HD>::TILE, THREADS = shape<HD>::THREADS, PARTS = HD / shape<HD>::COLS };
     const size_t bytes = room<HD>::ALL * sizeof(rlhf__bf16);
     const unsigned tiles = (b->a.rows.max_q + TILE - 1) / TILE;
     b->a.tiles = tiles ? (int32_t)tiles : 1;
@@ -244,17 +236,18 @@ template <int HD> static rlhf_status run(struct rlhf__cuda *cu, struct rlhf__att
     RLHF_TRY(rlhf__cuda_check(cu, "grad_q_bf16", ALLOW_SHARED(grad_q_bf16<HD>, bytes)));
     RLHF_TRY(rlhf__cuda_check(cu, "grad_kv_bf16", ALLOW_SHARED(grad_kv_bf16<HD>, bytes)));
     RUN(cu, grad_q_bf16<HD>, dim3(x, (unsigned)b->a.heads), dim3(THREADS), bytes, *b);
-    RUN(cu, grad_kv_bf16<HD>, dim3(x, (unsigned)(b->a.heads / b->a.group)), dim3(THREADS), bytes,
-        *b);
+    RUN(cu, grad_kv_bf16<HD>, dim3(x, (unsigned)(b->a.heads / b->a.group), PARTS), dim3(THREADS),
+        bytes, *b);
     return RLHF_OK;
 }
 
 rlhf_status rlhf__cuda_attention_bwd_bf16(struct rlhf__cuda *cu, struct rlhf__attn_bwd_args *b) {
     const int32_t d = b->a.head_dim;
-    return d <= 16   ? run<16>(cu, b)
-           : d <= 32 ? run<32>(cu, b)
-           : d <= 64 ? run<64>(cu, b)
-           : d <= 80 ? run<80>(cu, b)
-           : d <= 96 ? run<96>(cu, b)
-                     : run<128>(cu, b);
+    return d <= 16    ? run<16>(cu, b)
+           : d <= 32  ? run<32>(cu, b)
+           : d <= 64  ? run<64>(cu, b)
+           : d <= 80  ? run<80>(cu, b)
+           : d <= 96  ? run<96>(cu, b)
+           : d <= 128 ? run<128>(cu, b)
+                      : run<256>(cu, b);
 }

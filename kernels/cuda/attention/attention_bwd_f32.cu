@@ -3,13 +3,7 @@
 // at a time.
 #include "attention/attention_f32.h"
 
-enum {
-    OWN = RLHF__ATTN_OWN,
-    STEP = RLHF__ATTN_OTHERS,
-    WARPS = RLHF__ATTN_WARPS,
-    TILE = WARPS * OWN,
-    THREADS = WARPS * 32
-};
+enum { OWN = RLHF__ATTN_OWN, STEP = RLHF__ATTN_OTHERS };
 
 static __device__ __forceinline__ void put(float *p, const float *x) {
     *(float4 *)p = {x[0], x[1], x[2], x[3]};
@@ -43,10 +37,10 @@ static __device__ __forceinline__ float probability(const struct rlhf__attn_args
     return rlhf__attn_exp2(fmaf(lse, -1.44269504f, rlhf__attn_score(a, dot)));
 }
 
-// A block computes 32 queries of one head of one row of the batch.
-template <int HD>
-static __global__ void __launch_bounds__(THREADS, 2) grad_q_f32(struct rlhf__attn_bwd_args b) {
-    enum { PITCH = HD + 4, ROOM = STEP * OWN + 2 * OWN };
+// A block computes WARPS * 8 queries of one head of one row of the batch.
+template <int HD, int WARPS>
+static __global__ void __launch_bounds__(WARPS * 32, 2) grad_q_f32(struct rlhf__attn_bwd_args b) {
+    enum { TILE = WARPS * OWN, PITCH = HD + 4, ROOM = STEP * OWN + 2 * OWN };
     const struct rlhf__attn_args &a = b.a;
     DYN_SHARED(bytes);
     const int head = (int)blockIdx.y, warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
@@ -108,11 +102,11 @@ static __global__ void __launch_bounds__(THREADS, 2) grad_q_f32(struct rlhf__att
               row.nq - own, a.head_dim);
 }
 
-// A block computes 32 keys of one key head of one row of the batch. If a tile of queries is
+// A block computes WARPS * 8 keys of one key head of one row of the batch. If a tile of queries is
 // incomplete, the missing queries add 0, because their q, dout and delta are 0.
-template <int HD>
-static __global__ void __launch_bounds__(THREADS, 2) grad_kv_f32(struct rlhf__attn_bwd_args b) {
-    enum { PITCH = HD + 4, ROOM = 2 * STEP * OWN };
+template <int HD, int WARPS>
+static __global__ void __launch_bounds__(WARPS * 32, 2) grad_kv_f32(struct rlhf__attn_bwd_args b) {
+    enum { TILE = WARPS * OWN, PITCH = HD + 4, ROOM = 2 * STEP * OWN };
     const struct rlhf__attn_args &a = b.a;
     DYN_SHARED(bytes);
     const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
@@ -177,23 +171,39 @@ static __global__ void __launch_bounds__(THREADS, 2) grad_kv_f32(struct rlhf__at
     store<HD>((float *)b.dv + at, a.kv_stride, dv, 1.0f, row.nq - own, a.head_dim);
 }
 
-template <int HD> static rlhf_status run(struct rlhf__cuda *cu, struct rlhf__attn_bwd_args *b) {
-    const size_t bytes = (2 * (TILE + STEP) * (HD + 4) + WARPS * 2 * STEP * OWN) * sizeof(float);
+// The number of bytes of shared memory that the kernels need.
+template <int HD, int WARPS> static size_t room() {
+    return (2 * (WARPS * OWN + STEP) * (HD + 4) + WARPS * 2 * STEP * OWN) * sizeof(float);
+}
+
+template <int HD, int WARPS>
+static rlhf_status launch(struct rlhf__cuda *cu, struct rlhf__attn_bwd_args *b) {
+    enum { TILE = WARPS * OWN, THREADS = WARPS * 32 };
+    const size_t bytes = room<HD, WARPS>();
     const unsigned tiles = (b->a.rows.max_q + TILE - 1) / TILE;
     b->a.tiles = tiles ? (int32_t)tiles : 1;
     const unsigned x = (unsigned)b->a.tiles * b->a.rows.n;
-    RLHF_TRY(rlhf__cuda_check(cu, "grad_q_f32", ALLOW_SHARED(grad_q_f32<HD>, bytes)));
-    RLHF_TRY(rlhf__cuda_check(cu, "grad_kv_f32", ALLOW_SHARED(grad_kv_f32<HD>, bytes)));
-    RUN(cu, grad_q_f32<HD>, dim3(x, (unsigned)b->a.heads), dim3(THREADS), bytes, *b);
-    RUN(cu, grad_kv_f32<HD>, dim3(x, (unsigned)(b->a.heads / b->a.group)), dim3(THREADS), bytes,
-        *b);
+    RLHF_TRY(rlhf__cuda_check(cu, "grad_q_f32", ALLOW_SHARED((grad_q_f32<HD, WARPS>), bytes)));
+    RLHF_TRY(rlhf__cuda_check(cu, "grad_kv_f32", ALLOW_SHARED((grad_kv_f32<HD, WARPS>), bytes)));
+    RUN(cu, (grad_q_f32<HD, WARPS>), dim3(x, (unsigned)b->a.heads), dim3(THREADS), bytes, *b);
+    RUN(cu, (grad_kv_f32<HD, WARPS>), dim3(x, (unsigned)(b->a.heads / b->a.group)), dim3(THREADS),
+        bytes, *b);
     return RLHF_OK;
+}
+
+// With heads of 256, a block of four warps does not fit in 99 KiB. The number of warps does not
+// change the bits.
+template <int HD> static rlhf_status run(struct rlhf__cuda *cu, struct rlhf__attn_bwd_args *b) {
+    if constexpr (HD > 128)
+        if (room<HD, RLHF__ATTN_WARPS>() > (size_t)cu->shared_most) return launch<HD, 1>(cu, b);
+    return launch<HD, RLHF__ATTN_WARPS>(cu, b);
 }
 
 rlhf_status rlhf__cuda_attention_bwd_f32(struct rlhf__cuda *cu, struct rlhf__attn_bwd_args *b) {
     const int32_t d = b->a.head_dim;
-    return d <= 32   ? run<32>(cu, b)
-           : d <= 64 ? run<64>(cu, b)
-           : d <= 96 ? run<96>(cu, b)
-                     : run<128>(cu, b);
+    return d <= 32    ? run<32>(cu, b)
+           : d <= 64  ? run<64>(cu, b)
+           : d <= 96  ? run<96>(cu, b)
+           : d <= 128 ? run<128>(cu, b)
+                      : run<256>(cu, b);
 }

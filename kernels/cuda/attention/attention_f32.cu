@@ -153,27 +153,37 @@ static __global__ void __launch_bounds__(WARPS * 32, 3) attend_f32(struct rlhf__
         a.lse[(int64_t)(row.t0 + mine) * a.heads + head] = fmaf(x.m, 0.693147181f, rlhf__logf(x.l));
 }
 
+// The number of bytes of shared memory that attend_f32<HD, WARPS> needs.
+template <int HD, int WARPS> static size_t room(const struct rlhf__attn_args *a) {
+    size_t floats = (WARPS * OWN + 2 * KEYS) * (HD + 4) + WARPS * (KEYS * OWN + 2 * OWN);
+    if (a->rows.max_k > RLHF__ATTN_SEGMENT) floats += WARPS * 32 * (2 + OWN * (HD / 32));
+    return floats * sizeof(float);
+}
+
 template <int HD, int WARPS>
 static rlhf_status launch(struct rlhf__cuda *cu, struct rlhf__attn_args *a) {
     const unsigned queries = WARPS * OWN, n = (a->rows.max_q + queries - 1) / queries;
-    size_t floats = (queries + 2 * KEYS) * (HD + 4) + WARPS * (KEYS * OWN + 2 * OWN);
-    if (a->rows.max_k > RLHF__ATTN_SEGMENT) floats += WARPS * 32 * (2 + OWN * (HD / 32));
-    RLHF_TRY(rlhf__cuda_check(cu, "attend_f32",
-                              ALLOW_SHARED((attend_f32<HD, WARPS>), floats * sizeof(float))));
+    const size_t bytes = room<HD, WARPS>(a);
+    RLHF_TRY(rlhf__cuda_check(cu, "attend_f32", ALLOW_SHARED((attend_f32<HD, WARPS>), bytes)));
     a->tiles = n ? (int32_t)n : 1;
     RUN(cu, (attend_f32<HD, WARPS>), dim3((unsigned)a->tiles * a->rows.n, (unsigned)a->heads),
-        dim3(WARPS * 32), floats * sizeof(float), *a);
+        dim3(WARPS * 32), bytes, *a);
     return RLHF_OK;
 }
 
+// With heads of 256, a block of four warps does not fit in 99 KiB. The number of warps does not
+// change the bits.
 template <int HD> static rlhf_status run(struct rlhf__cuda *cu, struct rlhf__attn_args *a) {
-    return a->rows.max_q <= OWN ? launch<HD, 1>(cu, a) : launch<HD, RLHF__ATTN_WARPS>(cu, a);
+    const bool fit = room<HD, RLHF__ATTN_WARPS>(a) <= (size_t)cu->shared_most;
+    return a->rows.max_q <= OWN || !fit ? launch<HD, 1>(cu, a)
+                                        : launch<HD, RLHF__ATTN_WARPS>(cu, a);
 }
 
 rlhf_status rlhf__cuda_attention_f32(struct rlhf__cuda *cu, struct rlhf__attn_args *a) {
     const int32_t d = a->head_dim;
-    return d <= 32   ? run<32>(cu, a)
-           : d <= 64 ? run<64>(cu, a)
-           : d <= 96 ? run<96>(cu, a)
-                     : run<128>(cu, a);
+    return d <= 32    ? run<32>(cu, a)
+           : d <= 64  ? run<64>(cu, a)
+           : d <= 96  ? run<96>(cu, a)
+           : d <= 128 ? run<128>(cu, a)
+                      : run<256>(cu, a);
 }
