@@ -23,6 +23,7 @@ struct bench {
     int only_dtype;                          // 1: --dtype was given; measure only this dtype
     double peak_bf16, peak_f32;              // GFLOP/s, best shape; 0 until measured
     int rows, len, slots, prompt, fresh;     // shapes of the training step and of decoding
+    int microbatch;                          // tokens of a training step's passes; 0: all
     int rank;                                // of a low-rank adapter on all linear layers; 0: none
     int rounds;                              // rounds of alternating measurements
     int count; // > 0: run this many steps without measuring, for counting instructions externally

@@ -4,8 +4,8 @@
 //   rlhf-bench [--backend cpu|cuda|PATH] [--threads N] [--dtype bf16|f32] [--cpu-time] [--tiny]
 //              [--only peak|memory|ops|profile|exact|curve|model|train|decode|phase|
 //              programs|environments] [--rounds 3] [--rows 16] [--len 64]
-//              [--slots 32] [--prompt 16] [--new 48] [--model gpt2] [--set n_embd=256]...
-//              [--adapter RANK] [--count STEPS]
+//              [--slots 32] [--prompt 16] [--new 48] [--microbatch TOKENS] [--model gpt2]
+//              [--set n_embd=256]... [--adapter RANK] [--count STEPS]
 //
 // --rounds is for curve: the number of alternations.
 // --cpu-time with --threads 1 gives usable figures on a machine that also runs other programs.
@@ -50,9 +50,10 @@ static int parse_shape(struct bench *b, int *i, int argc, char **argv) {
     const struct {
         const char *name;
         int *to;
-    } shapes[] = {{"--rows", &b->rows},     {"--len", &b->len},      {"--slots", &b->slots},
-                  {"--prompt", &b->prompt}, {"--new", &b->fresh},    {"--adapter", &b->rank},
-                  {"--count", &b->count},   {"--rounds", &b->rounds}};
+    } shapes[] = {
+        {"--rows", &b->rows},     {"--len", &b->len},       {"--slots", &b->slots},
+        {"--prompt", &b->prompt}, {"--new", &b->fresh},     {"--adapter", &b->rank},
+        {"--count", &b->count},   {"--rounds", &b->rounds}, {"--microbatch", &b->microbatch}};
     for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
         if (strcmp(argv[*i], shapes[k].name) != 0) continue;
         *shapes[k].to = number_of(i, argc, argv);

@@ -78,29 +78,47 @@ static void rows_free(struct rows *r) {
     free(r->prompt);
 }
 
+// The forward and backward pass of a microbatch. Adds the times to *t.
+static void pass(const struct bench *b, const struct model *m, const int32_t *ids, int n,
+                 float *logp, float *grad, struct train_times *t) {
+    const rlhf_dist dist = RLHF_DIST_WHOLE;
+    const rlhf_forward fwd = {
+        .size = sizeof fwd, .heads = RLHF_HEAD_LOGP, .train = 1, .dist = &dist};
+    const rlhf_heads out = {.size = sizeof out, .logp = logp};
+    const rlhf_heads d = {.size = sizeof d, .logp = grad};
+    struct rows r = rows_of(ids, n, b->len);
+    const double t0 = bench_now(b);
+    bench_check(b, m->ops->forward(m->self, &r.batch, &fwd, &out), "forward");
+    const double t1 = bench_now(b);
+    bench_check(b, m->ops->backward(m->self, &r.batch, &fwd, &d), "backward");
+    t->forward += t1 - t0;
+    t->backward += bench_now(b) - t1;
+    rows_free(&r);
+}
+
+// The rows of a microbatch. As in the host, a microbatch has at most b->microbatch tokens, but at
+// least one row.
+static int microbatch_rows(const struct bench *b) {
+    const int n = b->microbatch ? b->microbatch / b->len : b->rows;
+    return n < 1 ? 1 : n < b->rows ? n : b->rows;
+}
+
 struct train_times bench_train_step(const struct bench *b, struct model *m, int64_t step) {
-    const int total = b->rows * b->len;
+    const int total = b->rows * b->len, most = microbatch_rows(b);
     int32_t *ids = bench_zeros((size_t)total);
     float *logp = bench_zeros(2 * (size_t)total), *grad = logp + total;
     for (int i = 0; i < total; i++) {
         ids[i] = (i * 7919 + 13) % m->info.n_vocab;
         grad[i] = -1.0f / (float)total;
     }
-    const rlhf_dist dist = RLHF_DIST_WHOLE;
-    const rlhf_forward fwd = {
-        .size = sizeof fwd, .heads = RLHF_HEAD_LOGP, .train = 1, .dist = &dist};
-    const rlhf_heads out = {.size = sizeof out, .logp = logp}, d = {.size = sizeof d, .logp = grad};
-    struct rows r = rows_of(ids, b->rows, b->len);
     struct train_times t = {0};
     const double t0 = bench_now(b);
-    bench_check(b, m->ops->forward(m->self, &r.batch, &fwd, &out), "forward");
-    const double t1 = bench_now(b);
-    bench_check(b, m->ops->backward(m->self, &r.batch, &fwd, &d), "backward");
-    t.forward = t1 - t0;
-    t.backward = bench_now(b) - t1;
+    for (int i = 0; i < b->rows; i += most) {
+        const int n = b->rows - i < most ? b->rows - i : most, at = i * b->len;
+        pass(b, m, ids + at, n, logp + at, grad + at, &t);
+    }
     optimize(b, m, step, &t);
     t.total = bench_now(b) - t0;
-    rows_free(&r);
     free(ids);
     free(logp);
     return t;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Prints the Markdown table of bench/qwen: the shortest and the median times of its rounds.
+"""Prints the Markdown table of bench/shape: the shortest and the median times of its rounds.
 
-    qwen_table.py LOG
+    shape_table.py LOG
 """
 import re
 import statistics

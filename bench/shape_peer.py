@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""A training step and a generation in PyTorch and transformers on the CPU, at the shape of bench/qwen, or of
+"""A training step and a generation in PyTorch and transformers on the CPU, at a shape of bench/shape, or of
 GPT-2 124M for bench/run.
 
-    qwen_peer.py train eager|compiled | generate     [--rows 8 --len 128 --slots 16 --prompt 16 --new 48 --layers 24]
-                                                     [--model qwen|gpt2] [--dtype auto|bf16|f32]
+    shape_peer.py train eager|compiled | generate     [--rows 8 --len 128 --slots 16 --prompt 16 --new 48 --layers 24]
+                                                     [--model qwen|smollm2|gemma3|gpt2] [--dtype auto|bf16|f32]
 
 Uses random weights, AdamW and clipping by the global norm, and bfloat16 autocast if the processor has
 instructions for it (or as --dtype says). Prints the shortest of some runs in milliseconds, as rlhf-bench
@@ -20,9 +20,14 @@ except ImportError as e:
     print(f"skipped: {e}")
     sys.exit(77)
 
-SHAPE = {"vocab_size": 151936, "hidden_size": 896, "intermediate_size": 4864, "num_hidden_layers": 24,
-         "num_attention_heads": 14, "num_key_value_heads": 2, "max_position_embeddings": 32768,
-         "tie_word_embeddings": True}
+SHAPES = {
+    "qwen": ("Qwen2Config", {"vocab_size": 151936, "hidden_size": 896, "intermediate_size": 4864,
+                             "num_attention_heads": 14, "num_key_value_heads": 2}),
+    "smollm2": ("LlamaConfig", {"vocab_size": 49152, "hidden_size": 576, "intermediate_size": 1536,
+                                "num_attention_heads": 9, "num_key_value_heads": 3}),
+    "gemma3": ("Gemma3TextConfig", {"vocab_size": 262144, "hidden_size": 640, "intermediate_size": 2048,
+                                    "num_attention_heads": 4, "num_key_value_heads": 1, "head_dim": 256,
+                                    "sliding_window": 512})}
 
 
 DTYPE = "auto"
@@ -94,7 +99,7 @@ def main():
     p.add_argument("how", nargs="?", choices=("eager", "compiled"), default="eager")
     for name, size in (("rows", 8), ("len", 128), ("slots", 16), ("prompt", 16), ("new", 48), ("layers", 24)):
         p.add_argument(f"--{name}", type=int, default=size)
-    p.add_argument("--model", choices=("qwen", "gpt2"), default="qwen")
+    p.add_argument("--model", choices=(*SHAPES, "gpt2"), default="qwen")
     p.add_argument("--dtype", choices=("auto", "bf16", "f32"), default="auto")
     a = p.parse_args()
     global DTYPE
@@ -104,7 +109,9 @@ def main():
     if a.model == "gpt2":
         config = hf.GPT2Config(resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0)  # its defaults are 124M
     else:
-        config = hf.Qwen2Config(**dict(SHAPE, num_hidden_layers=a.layers))
+        kind, sizes = SHAPES[a.model]
+        config = getattr(hf, kind)(**sizes, num_hidden_layers=a.layers, max_position_embeddings=32768,
+                                   tie_word_embeddings=True)
     model = hf.AutoModelForCausalLM.from_config(config)
     (train if a.what == "train" else generate)(model, a)
 
