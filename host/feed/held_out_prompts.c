@@ -64,7 +64,7 @@ static rlhf_status refer_samples(const struct rlhf__feed_env *env, struct rlhf__
     rlhf_status st = rlhf__rows_pick(&part, e, pick, n, err);
     const struct rlhf__pass_out out = {.logp = part.token[RLHF__LOGP_REF]};
     const int64_t tokens =
-        rlhf__compute_microbatch(cast->reference->compute, env->config->batch.microbatch_tokens);
+        rlhf__model_microbatch(cast->reference, env->config->batch.microbatch_tokens);
     if (st == RLHF_OK) st = rlhf__pass(cast->reference, &part, &cast->logp_dist, tokens, &out, err);
     if (st == RLHF_OK) rlhf__model_trim(cast->reference);
     for (uint32_t i = 0; st == RLHF_OK && i < n; i++)
@@ -180,7 +180,7 @@ static rlhf_status refer(const struct rlhf__feed_env *env, struct rlhf__rows *e,
     const struct rlhf__pass_out out = {.logp = e->token[RLHF__LOGP_REF]};
     if (!cast->rewards_refer) return RLHF_OK;
     const int64_t tokens =
-        rlhf__compute_microbatch(cast->reference->compute, env->config->batch.microbatch_tokens);
+        rlhf__model_microbatch(cast->reference, env->config->batch.microbatch_tokens);
     RLHF_TRY(rlhf__pass_share(cast->share.team, cast->reference, e, &cast->logp_dist, tokens, &out,
                               err));
     rlhf__model_trim(cast->reference);

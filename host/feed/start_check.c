@@ -27,8 +27,7 @@ static rlhf_status compare(const struct rlhf__feed_env *env, const struct rlhf__
     const double rounding = m->env->dtype == RLHF_BF16 ? 0.1 : 1e-3;
     double allowed = m->compute->flags & RLHF_COMPUTE_ROW_EXACT ? 0 : rounding;
     struct rlhf__pass_out out = {.logp = e->token[RLHF__LOGP_REF]};
-    const int64_t tokens =
-        rlhf__compute_microbatch(m->compute, env->config->batch.microbatch_tokens);
+    const int64_t tokens = rlhf__model_microbatch(m, env->config->batch.microbatch_tokens);
     RLHF_TRY(rlhf__pass(m, e, &env->cast->logp_dist, tokens, &out, err));
     double d = largest_difference(e, e->token[RLHF__LOGP_OLD], e->token[RLHF__LOGP_REF]);
     if (d <= allowed) return RLHF_OK;

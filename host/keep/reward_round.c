@@ -66,7 +66,7 @@ static rlhf_status open_learner(struct rlhf__reward_round *r, struct rlhf__error
                                   .group_size = 1};
     r->learner.optim = r->optim;
     r->learner.dist = (rlhf_dist)RLHF_DIST_WHOLE;
-    r->learner.microbatch_tokens = rlhf__compute_microbatch(m->compute, c->batch.microbatch_tokens);
+    r->learner.microbatch_tokens = rlhf__model_microbatch(m, c->batch.microbatch_tokens);
     r->learner.written_out = !c->batch.share_prompts;
     r->learner.max_new_tokens = c->sampling.max_new_tokens;
     double *const sums[] = {&r->loss.loss, &r->loss.margin, &r->loss.pairs, &r->loss.right};

@@ -236,9 +236,12 @@ uint32_t rlhf__compute_slots(const rlhf_compute *t, int64_t configured) {
     return RLHF_COMPUTE_HAS(t, slots_hint) ? t->slots_hint : 64;
 }
 
-int64_t rlhf__compute_microbatch(const rlhf_compute *t, int64_t configured) {
+int64_t rlhf__compute_microbatch(const rlhf_compute *t, int64_t configured, int64_t vocab) {
+    enum { TOKENS = 4096, LARGE_VOCAB = 65536, LOGITS = (384 << 20) / sizeof(float) };
     if (configured > 0) return configured;
-    return RLHF_COMPUTE_HAS(t, microbatch_hint) ? t->microbatch_hint : 4096;
+    if (RLHF_COMPUTE_HAS(t, microbatch_hint)) return t->microbatch_hint;
+    if (vocab <= LARGE_VOCAB) return TOKENS;
+    return vocab < LOGITS ? LOGITS / vocab : 1;
 }
 
 const char *rlhf__compute_arithmetic(const struct rlhf__compute *c, int32_t dtype) {

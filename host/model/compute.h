@@ -61,9 +61,11 @@ const char *rlhf__compute_arithmetic(const struct rlhf__compute *, int32_t dtype
 
 // Return the number of rows decoded at once and the number of tokens in a microbatch. If the
 // configured value is 0, the device's hint is used. Without a hint, the results are 64 rows and
-// 4096 tokens. [any]
+// 4096 tokens, or fewer tokens if the vocabulary is larger than 65,536: as many as have logits of
+// 384 MiB, so that the CPU backend can keep them for the backward pass. `vocab` is 0 for a model
+// without an LM head. [any]
 uint32_t rlhf__compute_slots(const rlhf_compute *, int64_t configured);
-int64_t rlhf__compute_microbatch(const rlhf_compute *, int64_t configured);
+int64_t rlhf__compute_microbatch(const rlhf_compute *, int64_t configured, int64_t vocab);
 
 // Returns RLHF_F32 or RLHF_BF16 for a configured "auto", "f32" or "bf16". "auto" is bf16 if the
 // table lists bf16 as a dtype with full speed. [any]

@@ -207,6 +207,11 @@ void rlhf__model_trim(const struct rlhf__model *m) {
     rlhf__call_end(&call, RLHF_OK, NULL);
 }
 
+int64_t rlhf__model_microbatch(const struct rlhf__model *m, int64_t configured) {
+    const int has_logits = (m->info.heads & RLHF_HEAD_LOGP) != 0;
+    return rlhf__compute_microbatch(m->compute, configured, has_logits ? m->info.n_vocab : 0);
+}
+
 void rlhf__model_let_go(struct rlhf__model *m) {
     for (int i = 0; i < 2; i++) {
         if (m->held[i] >= 0) close(m->held[i]);

@@ -161,6 +161,9 @@ rlhf_status rlhf__model_load(struct rlhf__model *m, struct rlhf__error *err);
 rlhf_status rlhf__model_weigh(const struct rlhf__model *m, struct rlhf__uses *out,
                               struct rlhf__error *err);
 
+// Returns the number of tokens in a microbatch of m, see rlhf__compute_microbatch. [any]
+int64_t rlhf__model_microbatch(const struct rlhf__model *m, int64_t configured);
+
 // Returns 1 if this config.json describes a sequence classifier. [any]
 int rlhf__model_is_classifier(const json_t *config);
 

@@ -45,7 +45,7 @@ rlhf_status rlhf__run_advise(const struct rlhf__run *r, rlhf_status st, struct r
     snprintf(err->text + n, sizeof err->text - n,
              "; less is taken with a lower batch.microbatch_tokens (now %lld), sampling.slots, "
              "sampling.max_new_tokens (now %lld) or compute.workspace_mib%s",
-             (long long)rlhf__compute_microbatch(t, c->batch.microbatch_tokens),
+             (long long)rlhf__compute_microbatch(t, c->batch.microbatch_tokens, 0),
              (long long)c->sampling.max_new_tokens,
              c->compute.recompute ? "" : ", or with compute.recompute=layer");
     return st;

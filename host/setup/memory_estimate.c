@@ -281,7 +281,7 @@ static const char *advice(const struct rlhf__run *r, char *out, size_t cap) {
              "%u), sampling.max_new_tokens (now %lld), compute.workspace_mib or "
              "checkpoint.undo_mib, with compute.dtype=bf16%s%s, or by a smaller model%s; "
              "compute.memory_check=false runs it all the same",
-             (long long)rlhf__compute_microbatch(t, c->batch.microbatch_tokens),
+             (long long)rlhf__model_microbatch(r->cast.policy, c->batch.microbatch_tokens),
              rlhf__compute_slots(t, c->sampling.slots), (long long)c->sampling.max_new_tokens,
              c->compute.recompute ? "" : ", with compute.recompute=layer",
              c->optim.kind == RLHF__OPTIM_MUON ? "" : ", with optim.kind=muon",

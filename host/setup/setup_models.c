@@ -413,18 +413,18 @@ struct rlhf__learner rlhf__setup_learner(const struct rlhf__run *r, struct rlhf_
                                          struct rlhf__optim *critic_optim) {
     const struct rlhf__config *c = r->config;
     const struct rlhf__cast *cast = &r->cast;
-    return (struct rlhf__learner){.model = cast->policy,
-                                  .kl_model = rlhf__cast_kl_model(cast),
-                                  .critic = cast->critic,
-                                  .reward_head = rlhf__reward_training_head(r->reward_training),
-                                  .critic_optim = critic_optim,
-                                  .objective = rlhf__algo_objective(cast->algo),
-                                  .optim = optim,
-                                  .plan = cast->plan,
-                                  .dist = cast->logp_dist,
-                                  .microbatch_tokens = rlhf__compute_microbatch(
-                                      cast->policy->compute, c->batch.microbatch_tokens),
-                                  .written_out = !c->batch.share_prompts,
-                                  .max_new_tokens = rlhf__config_most_drawn(c),
-                                  .watch = rlhf__progress_watch(r->report.progress)};
+    return (struct rlhf__learner){
+        .model = cast->policy,
+        .kl_model = rlhf__cast_kl_model(cast),
+        .critic = cast->critic,
+        .reward_head = rlhf__reward_training_head(r->reward_training),
+        .critic_optim = critic_optim,
+        .objective = rlhf__algo_objective(cast->algo),
+        .optim = optim,
+        .plan = cast->plan,
+        .dist = cast->logp_dist,
+        .microbatch_tokens = rlhf__model_microbatch(cast->policy, c->batch.microbatch_tokens),
+        .written_out = !c->batch.share_prompts,
+        .max_new_tokens = rlhf__config_most_drawn(c),
+        .watch = rlhf__progress_watch(r->report.progress)};
 }

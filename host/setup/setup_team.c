@@ -155,7 +155,7 @@ rlhf_status rlhf__setup_same(const struct rlhf__run *r, struct rlhf__error *err)
                         "settings", settings, "sizes", "sampling.slots",
                         (json_int_t)rlhf__compute_slots(table, r->config->sampling.slots),
                         "batch.microbatch_tokens",
-                        (json_int_t)rlhf__compute_microbatch(table, b->microbatch_tokens),
+                        (json_int_t)rlhf__model_microbatch(r->cast.policy, b->microbatch_tokens),
                         "phases of the run", (json_int_t)r->count.phases, "phases done",
                         (json_int_t)r->count.phase);
     if (st == RLHF_OK && !own) st = RLHF__NOMEM(err, "out of memory comparing processes");

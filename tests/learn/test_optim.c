@@ -400,13 +400,15 @@ static void a_device_may_wish(void **state) {
     const struct fixture *f = *state;
     rlhf_compute t = *f->t;
     assert_int_equal(rlhf__compute_slots(&t, 0), 64);
-    assert_int_equal(rlhf__compute_microbatch(&t, 0), 4096);
+    assert_int_equal(rlhf__compute_microbatch(&t, 0, 65536), 4096);
+    assert_int_equal(rlhf__compute_microbatch(&t, 0, 262144), 384); // 384 MiB of logits
+    assert_int_equal(rlhf__compute_microbatch(&t, 0, INT32_MAX), 1);
     t.slots_hint = 512;
     t.microbatch_hint = 32768;
     assert_int_equal(rlhf__compute_slots(&t, 0), 512);
-    assert_int_equal(rlhf__compute_microbatch(&t, 0), 32768);
+    assert_int_equal(rlhf__compute_microbatch(&t, 0, 262144), 32768);
     assert_int_equal(rlhf__compute_slots(&t, 7), 7);
-    assert_int_equal(rlhf__compute_microbatch(&t, 9), 9);
+    assert_int_equal(rlhf__compute_microbatch(&t, 9, 262144), 9);
     t.size = RLHF_SIZE_TO(rlhf_compute, flags); // an older table
     assert_int_equal(rlhf__compute_slots(&t, 0), 64);
 }

@@ -170,9 +170,8 @@ static int same_map(struct rlhf__head_map a, struct rlhf__head_map b) {
 // and KL) that it does not need.
 static int kept_serves(const struct rlhf__lm_kept *have, const struct rlhf__lm_kept *want) {
     return have->valid && have->rows == want->rows && have->block == want->block &&
-           have->with_ref >= want->with_ref &&
-           have->with_entropy >= want->with_entropy && have->weight == want->weight &&
-           same_map(have->map, want->map) &&
+           have->with_ref >= want->with_ref && have->with_entropy >= want->with_entropy &&
+           have->weight == want->weight && same_map(have->map, want->map) &&
            (!want->with_ref ||
             (same_map(have->ref_map, want->ref_map) && have->ref_weight == want->ref_weight &&
              have->ref_hash == want->ref_hash && have->divergence == want->divergence &&

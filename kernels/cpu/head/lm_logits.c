@@ -6,10 +6,9 @@
 #include <math.h>
 #include <rlhf/exact.h>
 
-#define LM_ROWS  1536u
-#define LM_LEAST ((uint64_t)384 << 20)
-#define LM_LINE  ((size_t)32) // elements in two cache lines, which are one panel of the GEMM
-#define LM_STEP  32u // step of the tiles' sums in bf16: chains of d_weight are cut at its multiples
+#define LM_BUDGET ((uint64_t)384 << 20)
+#define LM_LINE   ((size_t)32) // elements in two cache lines, which are one panel of the GEMM
+#define LM_STEP   32u // step of the tiles' sums in bf16: chains of d_weight are cut at its multiples
 
 rlhf_status rlhf__lm_dist_read(struct rlhf__cpu *cpu, const char *op, rlhf_dist *d,
                                const rlhf_dist *from) {
@@ -71,19 +70,16 @@ void rlhf__lm_truncate(const struct rlhf__cpu *cpu, float *z, size_t n, float sc
         if (((double)z[i] - (double)max) * (double)scale < least) z[i] = -INFINITY;
 }
 
-// Returns the workspace budget of the context. If none is set, returns the default: the bytes of
-// LM_ROWS rows of logits, but at least LM_LEAST bytes. With the default, the logits of a microbatch
-// are computed only once, even if the vocabulary is large.
-static uint64_t budget_of(const struct rlhf__cpu *cpu, int32_t vocab) {
-    const uint64_t rows = (uint64_t)vocab * LM_ROWS * sizeof(float);
-    if (cpu->workspace_bytes) return cpu->workspace_bytes;
-    return rows < LM_LEAST ? LM_LEAST : rows;
+// Returns the workspace budget of the context, or the default if none is set. The host's default
+// microbatch is small enough that its logits fit in the default, even if the vocabulary is large.
+static uint64_t budget_of(const struct rlhf__cpu *cpu) {
+    return cpu->workspace_bytes ? cpu->workspace_bytes : LM_BUDGET;
 }
 
 uint32_t rlhf__lm_block_rows(const struct rlhf__cpu *cpu, const rlhf_weight *w, uint32_t rows,
                              int with_ref) {
     const uint64_t row = (uint64_t)w->n * (with_ref ? 2 : 1) * sizeof(float);
-    const uint64_t fit = budget_of(cpu, w->n) / row;
+    const uint64_t fit = budget_of(cpu) / row;
     const uint64_t least = w->exec_dtype == RLHF_F32 ? RLHF__GEMM_CHAIN : LM_STEP;
     const uint64_t step = RLHF__GEMM_CHAIN; // a multiple of LM_STEP
     if (fit >= rows) return rows;

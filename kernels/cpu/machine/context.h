@@ -73,7 +73,7 @@ struct rlhf__cpu {
     int bf16_weights;           // 1: a bf16 weight exists, so the run is in bf16 (for Muon)
     int64_t half_l2;            // half of a core's L2 cache, in bytes
     struct rlhf__hot hot;       // hot loops of this instruction set
-    uint64_t workspace_bytes;   // budget of the lm_head workspace; 0: derived from the vocabulary
+    uint64_t workspace_bytes;   // budget of the lm_head workspace; 0: the default
     uint64_t bytes;             // bytes of memory in use
     uint64_t tickets;           // number of tickets that mark has issued
     void *blocks;               // allocations that are not freed yet; for memory.c; freed by close

@@ -323,7 +323,8 @@ static const rlhf_opt rollout_opts[] = {
 static const rlhf_opt batch_opts[] = {
     I(size, 64, 1, 1 << 20, "sequences per phase"),
     I(microbatch_tokens, 0, 0, 1 << 24,
-      "tokens per forward and backward pass; 0: chosen for the device, 4096 on a CPU"),
+      "tokens per forward and backward pass; 0: chosen for the device; on a CPU 4096, or fewer if "
+      "the vocabulary has more than 65,536 tokens"),
     B(share_prompts, 1,
       "compute the prompt of a group's rows once; the samples are the same, but gradients are "
       "added in another order"),
