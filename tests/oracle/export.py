@@ -17,6 +17,7 @@ Exit status 0: all of this holds; 1: something does not.
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 
@@ -42,9 +43,12 @@ SCALARS = dict(embedding_multiplier=12.0, residual_multiplier=0.22, attention_mu
 HYBRID = SCALARS | dict(head_dim=16, tie_word_embeddings=False, layer_types=["attention"] * 2, num_local_experts=0,
                         shared_intermediate_size=72, position_embedding_type="rope", mamba_n_heads=4,
                         mamba_d_head=24)
+GEMMA = ROTARY | dict(hidden_size=64, head_dim=256, num_hidden_layers=7, sliding_window=6, bos_token_id=2,
+                      eos_token_id=[1, 6], pad_token_id=0)
+LOCAL = {"rope_type": "default", "rope_theta": 10000.0}
 # GGUF files that transformers reads completely. It lacks scaled rotary positions, GPT-2 with other
 # widths, and the head width of Qwen3, and it reads Mistral as Llama.
-READ = ("gpt2", "smollm", "qwen2")
+READ = ("gpt2", "smollm", "qwen2", "gemma3", "gemma3-images")
 failed = []
 
 
@@ -91,6 +95,14 @@ CASES = {
         hidden_size=64, pad_token_id=None, partial_rotary_factor=0.5, tie_word_embeddings=True,
         original_max_position_embeddings=100, rope_parameters=scaled(
             "longrope", short_factor=[1.0, 1.25, 3.5, 4.0], long_factor=[2.0, 7.1, 30.0, 31.0])), "smollm", "phi3"),
+    "gemma3": (hf.Gemma3TextConfig, GEMMA, "gemma", "gemma3"),
+    "gemma3-linear": (hf.Gemma3TextConfig, GEMMA | dict(
+        head_dim=16, query_pre_attn_scalar=16, tie_word_embeddings=False, rope_parameters={
+            "full_attention": {"rope_type": "linear", "rope_theta": 5e5, "factor": 8.0}, "sliding_attention": LOCAL}),
+        "gemma", "gemma3"),
+    "gemma3-images": (hf.Gemma3Config, GEMMA, "gemma", "gemma3"),
+    "gemma2": (hf.Gemma2Config, GEMMA | dict(num_hidden_layers=3, attn_logit_softcapping=20.0, final_logit_softcapping=5.0),
+               "gemma", "gemma2"),
     "llama3-mixed": (hf.LlamaConfig, ROTARY | dict(head_dim=16, tie_word_embeddings=False), "llama3",
                      "llama"),
     "qwen2-mixed": (hf.Qwen2Config, ROTARY | dict(num_attention_heads=3, num_key_value_heads=3,
@@ -110,6 +122,10 @@ OLDER = {
 }
 
 
+def is_spm(form):
+    return form.startswith("llama2") or form == "gemma"
+
+
 def say(name, what, good, detail=""):
     print(f"{name}: {what}: {'ok' if good else 'WRONG'}{' ' if detail else ''}{detail}", flush=True)
     if not good:
@@ -126,7 +142,7 @@ def host(*args):
 def whole(tok):
     """The tokenizer with the merges of a SentencePiece vocabulary: every two pieces that join to a piece, the best score first."""
     file = json.loads(tok.to_str())
-    model, added = file["model"], {t["content"] for t in file["added_tokens"]}
+    model, added = file["model"], {t["content"] for t in file["added_tokens"] if t["special"]}
     vocab = [t for t in model["vocab"] if t not in added and not t.startswith("<0x")]
     rank = {}
     for i, m in enumerate(model["merges"]):
@@ -138,16 +154,28 @@ def whole(tok):
     return Tokenizer.from_str(json.dumps(file))
 
 
+def language_model(model):
+    """The language model of a model that also reads images, as a model without them."""
+    alone = hf.Gemma3ForCausalLM(model.config.text_config)
+    alone.model.load_state_dict(model.model.language_model.state_dict())
+    alone.tie_weights()
+    return alone.eval()
+
+
 def make(name):
     kind, fields, form, _ = CASES[name]
     tok = forms.make(form, LINES, 700)
-    if form.startswith("llama2"):
+    if is_spm(form):
         tok = whole(tok)
     forms.save(tok, form, f"{WORK}/{name}")
     torch.manual_seed(7)
     extra = {"bos_token_id": 1, "eos_token_id": 2} if form.startswith("llama2") else {
         "bos_token_id": None, "eos_token_id": tok.token_to_id(forms.FORMS[form][2]["eos"])}
-    fields = fields | extra | {"vocab_size": tok.get_vocab_size() + 5}
+    fields = extra | fields | {"vocab_size": tok.get_vocab_size() + 5}
+    if kind is hf.Gemma3Config:
+        fields = dict(text_config=fields, image_token_index=5, boi_token_index=5, eoi_token_index=5, mm_tokens_per_image=4,
+                      vision_config=dict(hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=2,
+                                         image_size=8, patch_size=4))
     model = hf.AutoModelForCausalLM.from_config(kind(**fields))
     for key, p in model.named_parameters():  # trivial norms and biases would hide a mistake
         if p.ndim == 1:
@@ -160,7 +188,7 @@ def make(name):
         with open(path, "w") as f:
             json.dump(config | OLDER[name], f)
         model = hf.AutoModelForCausalLM.from_pretrained(f"{WORK}/{name}")
-    return model.eval(), tok
+    return language_model(model) if kind is hf.Gemma3Config else model.eval(), tok
 
 
 # ---- the directory ----
@@ -216,10 +244,15 @@ def as_stored(key, t, config, arch):
     block = {"input_layernorm": "attn_norm", "self_attn.q_proj": "attn_q",
              "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v",
              "self_attn.o_proj": "attn_output", "self_attn.q_norm": "attn_q_norm",
-             "self_attn.k_norm": "attn_k_norm", "self_attn.qkv_proj": "attn_qkv", "mlp.gate_up_proj": "ffn_up", "post_attention_layernorm": "ffn_norm",
+             "self_attn.k_norm": "attn_k_norm", "self_attn.qkv_proj": "attn_qkv", "mlp.gate_up_proj": "ffn_up",
+             "post_attention_layernorm": "ffn_norm", "pre_feedforward_layernorm": "ffn_norm",
+             "post_feedforward_layernorm": "post_ffw_norm",
              "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down",
              "shared_mlp.output_linear": "ffn_down", "ln_1": "attn_norm", "ln_2": "ffn_norm", "attn.c_attn": "attn_qkv",
              "attn.c_proj": "attn_output", "mlp.c_fc": "ffn_up", "mlp.c_proj": "ffn_down"}
+    if arch.startswith("gemma"):
+        block["post_attention_layernorm"] = "post_attention_norm"
+        t = t + 1 if "norm" in stem else t
     if stem.startswith(("layers.", "h.")):
         _, layer, stem = stem.split(".", 2)
         name = f"blk.{layer}.{block[stem]}.{end}"
@@ -298,6 +331,9 @@ def expected_keys(name, c, arch, dtype, tok):
         return keys
     width = getattr(c, "head_dim", None) or c.hidden_size // c.num_attention_heads
     rope = c.rope_parameters
+    if arch == "gemma3":
+        rope = rope["full_attention"]
+        keys[f"{arch}.rope.freq_base_swa"] = 10000.0
     keys |= {f"{arch}.attention.layer_norm_rms_epsilon": c.rms_norm_eps,
              f"{arch}.attention.head_count_kv": c.num_key_value_heads,
              f"{arch}.attention.key_length": width, f"{arch}.attention.value_length": width,
@@ -309,6 +345,11 @@ def expected_keys(name, c, arch, dtype, tok):
     if rope["rope_type"] == "longrope":
         from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
         keys[f"{arch}.rope.scaling.attn_factor"] = ROPE_INIT_FUNCTIONS["longrope"](c, "cpu")[1]
+    if arch.startswith("gemma"):
+        keys[f"{arch}.attention.sliding_window"] = c.sliding_window
+        del keys[f"{arch}.rope.dimension_count"], keys[f"{arch}.vocab_size"]
+    if arch == "gemma2":
+        keys |= {f"{arch}.{k}": getattr(c, k) for k in ("attn_logit_softcapping", "final_logit_softcapping")}
     if arch == "granite":
         keys |= {f"{arch}.attention.scale": c.attention_multiplier, f"{arch}.embedding_scale": c.embedding_multiplier,
                  f"{arch}.residual_scale": c.residual_multiplier, f"{arch}.logit_scale": c.logits_scaling}
@@ -326,7 +367,7 @@ def expected_keys(name, c, arch, dtype, tok):
 
 
 def tokenizer_keys(c, form, tok):
-    spm = form.startswith("llama2")
+    spm = is_spm(form)
     file = json.loads(tok.to_str())
     roles = {r: tok.token_to_id(t) for r, t in forms.FORMS[form][2].items()}
     if c.bos_token_id is not None and not isinstance(c.bos_token_id, list):
@@ -335,7 +376,8 @@ def tokenizer_keys(c, form, tok):
     tokens, types = [], []
     back = {i: t for t, i in tok.get_vocab(with_added_tokens=True).items()}
     for i in range(c.vocab_size):
-        tokens.append(back.get(i, f"[PAD{i}]"))
+        own = spm and i in added and not added[i]["special"]
+        tokens.append(back[i].replace("▁", " ") if own else back.get(i, f"[PAD{i}]"))
         kind = 1 if i in back else 5
         if spm and i in back and back[i].startswith("<0x"):
             kind = 6
@@ -346,14 +388,16 @@ def tokenizer_keys(c, form, tok):
         types.append(kind)
     names = {"bos": "bos", "eos": "eos", "unk": "unknown", "pad": "padding"}
     keys = {f"tokenizer.ggml.{names[r]}_token_id": i for r, i in roles.items()}
+    if isinstance(c.eos_token_id, list):
+        keys["tokenizer.ggml.eot_token_id"] = c.eos_token_id[1]
     keys |= {"tokenizer.ggml.model": "llama" if spm else "gpt2",
              "tokenizer.ggml.pre": {"gpt2": "gpt-2", "llama3": "llama-bpe", "qwen2": "qwen2",
                                     "smollm": "smollm"}.get(form, "default"),
              "tokenizer.ggml.tokens": tokens, "tokenizer.ggml.token_type": types,
-             "tokenizer.ggml.add_bos_token": form in ("llama3", "llama2", "llama2-metaspace"),
+             "tokenizer.ggml.add_bos_token": form in ("llama3", "llama2", "llama2-metaspace", "gemma"),
              "tokenizer.ggml.add_eos_token": False}
     if spm:
-        keys["tokenizer.ggml.add_space_prefix"] = True
+        keys["tokenizer.ggml.add_space_prefix"] = form != "gemma"
     else:
         keys["tokenizer.ggml.merges"] = [" ".join(m) if isinstance(m, list) else m
                                          for m in file["model"]["merges"]]
@@ -372,17 +416,20 @@ def check_keys(name, reader, dtype, start, form, arch, tok):
     wrong = [k for k in want.keys() | got.keys()
              if k not in got or k not in want or not same_value(got[k], want[k])]
     say(name, f"{dtype}: {len(got)} keys", not wrong, " ".join(wrong))
-    if form.startswith("llama2"):
-        check_scores(name, got["tokenizer.ggml.tokens"], scores, tok)
+    if is_spm(form):
+        check_scores(name, got, scores, tok)
 
 
-def check_scores(name, tokens, scores, tok):
-    """Tokenizes as llama.cpp does with a SentencePiece vocabulary. Of all neighbors that join to a piece, joins those with
-    the best score, the leftmost of equals. Text that is not a piece in the end becomes bytes."""
-    ids = {t: i for i, t in enumerate(tokens)}
-    same = 0
-    for text in LINES[:6] + PROMPTS:
-        parts = list("▁" + text.replace(" ", "▁"))
+def check_scores(name, keys, scores, tok):
+    """Tokenizes as llama.cpp does with a SentencePiece vocabulary. Finds added tokens first, the longest at each place. Of all
+    neighbors that join to a piece, joins those with the best score, the leftmost of equals. Text that is not a piece in the
+    end becomes bytes."""
+    ids = {t: i for i, t in enumerate(keys["tokenizer.ggml.tokens"])}
+    own = [t for t, kind in zip(ids, keys["tokenizer.ggml.token_type"]) if kind == 4]
+    cut = re.compile("(" + "|".join(re.escape(t) for t in sorted(own, key=len, reverse=True)) + ")") if own else None
+
+    def join(text):
+        parts = list(text.replace(" ", "▁"))
         while True:
             best = max(((scores[ids[a + b]], -k) for k, (a, b) in enumerate(zip(parts, parts[1:]))
                         if a + b in ids), default=None)
@@ -390,9 +437,13 @@ def check_scores(name, tokens, scores, tok):
                 break
             k = -best[1]
             parts[k:k + 2] = ["".join(parts[k:k + 2])]
-        got = [i for p in parts for i in ([ids[p]] if p in ids else
-                                          [ids[f"<0x{b:02X}>"] for b in p.encode()])]
-        same += got == tok.encode(text, add_special_tokens=False).ids
+        return [i for p in parts for i in ([ids[p]] if p in ids else [ids[f"<0x{b:02X}>"] for b in p.encode()])]
+
+    same = 0
+    for text in LINES[:6] + PROMPTS:
+        text = "▁" * keys["tokenizer.ggml.add_space_prefix"] + text
+        got = [i for part in (cut.split(text) if cut else [text]) for i in ([ids[part]] if part in own else join(part))]
+        same += got == tok.encode(text.removeprefix("▁"), add_special_tokens=False).ids
     say(name, "ids by scores", same == 6 + len(PROMPTS), f"{same} of {6 + len(PROMPTS)} texts")
 
 

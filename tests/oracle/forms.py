@@ -146,6 +146,28 @@ def llama2_metaspace(lines, n):
     return llama2(lines, n, metaspace=True)
 
 
+def gemma(lines, n):
+    """Gemma 3: no space before a text, runs of spaces and a newline as added tokens, an end of a turn."""
+    learn = Tokenizer(models.BPE())
+    learn.normalizer = normalizers.Replace(" ", "▁")
+    learn.pre_tokenizer = pre_tokenizers.Split(Regex("▁?[^▁\n]+|▁+|\n"), "isolated")
+    train(learn, lines, n - 272, limit_alphabet=300)
+    model = json.loads(learn.to_str())["model"]
+    learned = sorted(model["vocab"], key=model["vocab"].get)
+    special = ["<pad>", "<eos>", "<bos>", "<unk>", "<mask>", "<start_of_turn>", "<end_of_turn>"]
+    own = ["\n", "▁▁", "▁▁▁", "▁▁▁▁"]
+    vocab = special + own + BYTES + [t for t in learned if t not in own]
+    merges = [["▁" * k, "▁" * (n - k)] for n in (2, 3, 4) for k in range(n - 1, 0, -1)] + [m for m in model["merges"] if "".join(m) not in own]
+    tok = with_model(learn, vocab={t: i for i, t in enumerate(vocab)}, merges=merges, unk_token="<unk>",
+                     fuse_unk=True, byte_fallback=True)
+    tok.pre_tokenizer = pre_tokenizers.Split(" ", "merged_with_previous")
+    tok.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
+    tok.add_special_tokens([AddedToken(t, normalized=False, special=True) for t in special])
+    tok.add_tokens([AddedToken(t, normalized=False) for t in own])
+    tok.post_processor = bos_template("<bos>", 2)
+    return tok
+
+
 # class of tokenizer_config.json, its special tokens, model_type of config.json
 FORMS = {
     "gpt2": (gpt2, "GPT2Tokenizer", {"bos": "<|endoftext|>", "eos": "<|endoftext|>"}, "gpt2"),
@@ -161,6 +183,7 @@ FORMS = {
     "llama2": (llama2, "LlamaTokenizer", {"bos": "<s>", "eos": "</s>", "unk": "<unk>"}, "llama"),
     "llama2-metaspace": (llama2_metaspace, "LlamaTokenizer",
                          {"bos": "<s>", "eos": "</s>", "unk": "<unk>"}, "llama"),
+    "gemma": (gemma, "GemmaTokenizer", {"bos": "<bos>", "eos": "<eos>", "unk": "<unk>", "pad": "<pad>"}, "gemma3_text"),
 }
 
 
