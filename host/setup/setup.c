@@ -191,7 +191,10 @@ static rlhf_status make_plan(struct rlhf__run *r, struct rlhf__error *err) {
 static int only_told(const struct rlhf__run *r) { return r->req->dry_run && !r->req->resume; }
 
 static rlhf_status open_rows(struct rlhf__run *r, struct rlhf__error *err) {
-    return rlhf__run_acts(r) ? rlhf__setup_actor_rows(r, err) : rlhf__setup_rows(r, err);
+    if (rlhf__run_acts(r)) return rlhf__setup_actor_rows(r, err);
+    RLHF_TRY(rlhf__setup_rows(r, err));
+    rlhf__say_tuned_defaults(r);
+    return RLHF_OK;
 }
 
 // Open the models on a memory plan first, so that a run that does not fit is rejected before

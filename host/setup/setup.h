@@ -198,6 +198,12 @@ void rlhf__time_sampling(const struct rlhf__run *, const struct rlhf__rows *e, d
 // Log how long a phase and the rest of the run will take, if r->seconds is set. [main]
 void rlhf__say_time(const struct rlhf__run *);
 
+// ---- defaults: tuned_defaults.c ----
+
+// If the policy is much larger than the model on which the defaults were tuned, and the learning
+// rate is a default, log which settings are such defaults. The policy must be open. [main]
+void rlhf__say_tuned_defaults(const struct rlhf__run *);
+
 // ---- files and models that settings name: setup_inputs.c ----
 
 // If policy.path, policy.adapter.path, reference.path, value.path or models.* is a run directory,

@@ -1,11 +1,15 @@
 #!/bin/sh
 # Every preset states its source, can be resolved, and can run a phase on the default models. The
-# batch has 32 rows, except for a preset whose groups have 64.
+# batch has 32 rows, except for a preset whose groups have 64. The presets for chat models need rows
+# and, for prompts, a reward.
 set -eu
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 host=$RLHF_BUILD_DIR/bin/rlhf-host
 cd "$work"
+for a in 1 2 3 4 5 6; do
+    echo '{"messages": [{"role": "user", "content": "It"}, {"role": "assistant", "content": " was"}]}' >>talks.jsonl
+done
 count=0
 for file in "$RLHF_SOURCE_DIR"/configs/presets/*.json; do
     name=$(basename "$file" .json)
@@ -32,11 +36,19 @@ PY
     case $name in
     deepseek-grpo) size=batch.size=64 ;;
     calculator-form) size=data.batch_tokens=512 ;; # learns from a file
+    chat-sft) size=batch.size=4 ;;
     esac
-    "$host" --preset "$name" --set "$size" --set run.stop_after=1 --set log.samples_every=0 \
+    weights=model.safetensors
+    if [ "$name" = chat-lora ]; then weights=adapter_model.safetensors; fi
+    set --
+    case $name in
+    chat-sft) set -- --data talks.jsonl --set prompts.template=plain ;;
+    chat-*) set -- --reward period_count.so ;;
+    esac
+    "$host" --preset "$name" "$@" --set "$size" --set run.stop_after=1 --set log.samples_every=0 \
         --set run.dir="$name" >"$name.log" 2>&1 || { cat "$name.log" >&2; exit 1; }
     tail -n 1 "$name/metrics.jsonl" | grep -q '^{"phase": *1,' || { cat "$name.log" >&2; exit 1; }
-    [ -f "$name/checkpoints/000001/model.safetensors" ]
+    [ -f "$name/checkpoints/000001/$weights" ]
     count=$((count + 1))
 done
-[ "$count" -eq 8 ]
+[ "$count" -eq 11 ]

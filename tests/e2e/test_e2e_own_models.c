@@ -140,6 +140,35 @@ static void default_prompts_are_told(void **state) {
     assert_null(strstr(t->out, "prompts: the default ones"));
 }
 
+// The defaults were tuned on the default policy. A run of a much larger model lists those that it
+// uses, unless it has its own learning rate or a preset. (Nothing is drawn in a dry run.)
+static void defaults_of_another_model_are_told(void **state) {
+    struct e2e *t = *state;
+    const char *told = "these settings are defaults, tuned on a model of 7.6 million parameters";
+    done(t, e2e_shell(t, "cp -r model large && sed -i 's/\"n_embd\": 32/\"n_embd\": 1024/; "
+                         "s/\"n_layer\": 2/\"n_layer\": 3/' large/config.json"));
+#define LARGE " --policy large --set policy.init=random --dry-run --set compute.memory_check=false "
+#define GRPO  "--algo grpo.so --prompts prompts.txt --reward period_count.so" LARGE
+    done(t, e2e_run(t, GRPO));
+    e2e_says(t, told);
+    e2e_says(t, "(the policy has 38.12 million): optim.lr 0.0001, algo.kl_coef 0.2, batch.size "
+                "128, sampling.max_new_tokens 48; for a chat model use --preset chat-grpo");
+    done(t, e2e_run(t, GRPO "--set batch.size=32 --set algo.kl_coef=0.1"));
+    e2e_says(t, "optim.lr 0.0001, sampling.max_new_tokens 48; for a chat model use --preset");
+    done(t, e2e_run(t, "--algo sft.so --data texts.jsonl" LARGE));
+    e2e_says(t, "optim.lr 0.0001, batch.size 64; for a chat model use --preset chat-sft");
+    done(t, e2e_run(t, "--algo ppo.so --prompts prompts.txt --reward period_count.so" LARGE));
+    e2e_says(t, "sampling.max_new_tokens 48; set them for this model (docs/");
+    done(t, e2e_run(t, GRPO "--set optim.lr=1e-5"));
+    assert_null(strstr(t->out, told));
+    done(t, e2e_run(t, "--preset chat-grpo --prompts prompts.txt --reward period_count.so" LARGE));
+    assert_null(strstr(t->out, told));
+    done(t, e2e_run(t, "--algo ppo.so " RL "--dry-run"));
+    assert_null(strstr(t->out, told));
+#undef GRPO
+#undef LARGE
+}
+
 static void what_may_not_be_read_is_there(void **state) {
     struct e2e *t = *state;
     if (e2e_shell(t, "chmod 000 model && ! ls model") != 0) {
@@ -188,6 +217,7 @@ int main(void) {
                                        TEST(a_plugin_s_refusal_names_the_directory),
                                        TEST(weights_that_are_no_numbers_are_whose),
                                        TEST(default_prompts_are_told),
+                                       TEST(defaults_of_another_model_are_told),
                                        TEST(what_may_not_be_read_is_there),
                                        TEST(a_sample_may_hold_nul),
                                        TEST(a_resume_may_repeat_paths)};
