@@ -1,5 +1,5 @@
 // rope.c: rotary positions (Su et al. 2021) on queries and keys, optionally after an RMS norm of
-// each head, and the derivative.
+// each head, or of all queries and all keys of a row, and the derivative.
 //
 // With gamma standing for gamma_offset + gamma and n = gamma xhat, xhat = x r, r = 1 /
 // sqrt(mean(x^2) + eps) (without the norm, n = x), and c < h = rotary_dim / 2:
@@ -58,53 +58,82 @@ static rlhf_status check_pos(struct rlhf__ref *r, const rlhf_rope *g, uint32_t r
         rlhf__ref_range((g)->pos, (rows), sizeof(int32_t)),                                        \
         rlhf__ref_range((g)->turn, (uint64_t)(g)->n_pos *(uint64_t)(g)->rotary_dim,                \
                         sizeof(float)),                                                            \
-        rlhf__ref_optional((g)->gamma_q, (uint64_t)(g)->head_dim, sizeof(float)),                  \
-        rlhf__ref_optional((g)->gamma_k, (uint64_t)(g)->head_dim, sizeof(float)),                  \
+        rlhf__ref_optional((g)->gamma_q, span(g, 0) * (uint64_t)(g)->head_dim, sizeof(float)),     \
+        rlhf__ref_optional((g)->gamma_k, span(g, (uint64_t)(g)->heads) * (uint64_t)(g)->head_dim,  \
+                           sizeof(float)),                                                         \
         rlhf__ref_optional((g)->raw, (rows)*rope_width(g), rlhf_dtype_size((g)->dtype)),           \
-        rlhf__ref_optional((g)->stats, (rows)*rope_width(g) / (uint64_t)(g)->head_dim,             \
-                           sizeof(float))
+        rlhf__ref_optional((g)->stats, (rows)*norms_of(g), sizeof(float))
 
 static uint64_t rope_width(const rlhf_rope *g) {
     return ((uint64_t)g->heads + (uint64_t)g->kv_heads) * (uint64_t)g->head_dim;
 }
 
-// Rotate head h of row t. The head begins at element `at` of x. n[head_dim] is scratch memory.
-static void turn_head(const rlhf_rope *g, rlhf_dev x, uint64_t at, uint64_t t, uint64_t h,
-                      double *n) {
-    const uint64_t dim = (uint64_t)g->head_dim, heads = rope_width(g) / dim;
-    const uint64_t turned = (uint64_t)g->rotary_dim, half = turned / 2;
-    const float *turn = rlhf__ref_f32(g->turn) + (uint64_t)rlhf__ref_i32(g->pos)[t] * turned;
-    for (uint64_t c = 0; c < dim; c++) {
-        n[c] = rlhf__ref_get(x, g->dtype, at + c);
-        if (g->raw) rlhf__ref_put(g->raw, g->dtype, (t * heads + h) * dim + c, n[c]);
+// The number of heads whose norm begins at head h of a row.
+static uint64_t span(const rlhf_rope *g, uint64_t h) {
+    if (!g->whole) return 1;
+    return (uint64_t)(h < (uint64_t)g->heads ? g->heads : g->kv_heads);
+}
+
+// The number of norms of a row.
+static uint64_t norms_of(const rlhf_rope *g) {
+    return g->whole ? 2 : (uint64_t)g->heads + (uint64_t)g->kv_heads;
+}
+
+// The heads of one norm in row t of x.
+struct part {
+    uint64_t width;        // elements of all these heads
+    uint64_t x, raw, stat; // indices in x, raw and stats
+    const float *gamma, *turn;
+};
+
+static struct part part_of(const rlhf_rope *g, uint64_t t, uint64_t h, uint64_t norm) {
+    const uint64_t dim = (uint64_t)g->head_dim, turned = (uint64_t)g->rotary_dim;
+    return (struct part){
+        .width = span(g, h) * dim,
+        .x = t * (uint64_t)g->stride + h * dim,
+        .raw = t * rope_width(g) + h * dim,
+        .stat = t * norms_of(g) + norm,
+        .gamma = rlhf__ref_f32(h < (uint64_t)g->heads ? g->gamma_q : g->gamma_k),
+        .turn = rlhf__ref_f32(g->turn) + (uint64_t)rlhf__ref_i32(g->pos)[t] * turned,
+    };
+}
+
+// Normalizes and rotates the heads of p. n[p->width] is scratch memory.
+static void turn_part(const rlhf_rope *g, rlhf_dev x, const struct part *p, double *n) {
+    const uint64_t dim = (uint64_t)g->head_dim, turned = (uint64_t)g->rotary_dim, half = turned / 2;
+    for (uint64_t c = 0; c < p->width; c++) {
+        n[c] = rlhf__ref_get(x, g->dtype, p->x + c);
+        if (g->raw) rlhf__ref_put(g->raw, g->dtype, p->raw + c, n[c]);
     }
     if (g->gamma_q) {
-        const float *gamma = rlhf__ref_f32(h < (uint64_t)g->heads ? g->gamma_q : g->gamma_k);
         double sum = 0.0;
-        for (uint64_t c = 0; c < dim; c++)
+        for (uint64_t c = 0; c < p->width; c++)
             sum += n[c] * n[c];
-        const double rinv = 1.0 / sqrt(sum / (double)dim + g->eps);
-        for (uint64_t c = 0; c < dim; c++)
-            n[c] *= (double)((float)g->gamma_offset + gamma[c]) * rinv;
-        if (g->stats) rlhf__ref_f32(g->stats)[t * heads + h] = (float)rinv;
+        const double rinv = 1.0 / sqrt(sum / (double)p->width + g->eps);
+        for (uint64_t c = 0; c < p->width; c++)
+            n[c] *= (double)((float)g->gamma_offset + p->gamma[c]) * rinv;
+        if (g->stats) rlhf__ref_f32(g->stats)[p->stat] = (float)rinv;
     }
-    for (uint64_t c = 0; c < half; c++) {
-        const double cs = (double)turn[c], sn = (double)turn[half + c];
-        rlhf__ref_put(x, g->dtype, at + c, n[c] * cs - n[c + half] * sn);
-        rlhf__ref_put(x, g->dtype, at + c + half, n[c + half] * cs + n[c] * sn);
+    for (uint64_t at = 0; at < p->width; at += dim) {
+        for (uint64_t c = 0; c < half; c++) {
+            const double cs = (double)p->turn[c], sn = (double)p->turn[half + c];
+            const double u = n[at + c], v = n[at + c + half];
+            rlhf__ref_put(x, g->dtype, p->x + at + c, u * cs - v * sn);
+            rlhf__ref_put(x, g->dtype, p->x + at + c + half, v * cs + u * sn);
+        }
+        for (uint64_t c = turned; g->gamma_q && c < dim; c++)
+            rlhf__ref_put(x, g->dtype, p->x + at + c, n[at + c]);
     }
-    for (uint64_t c = turned; g->gamma_q && c < dim; c++)
-        rlhf__ref_put(x, g->dtype, at + c, n[c]);
 }
 
 static rlhf_status rope(void *ctx, const rlhf_rope *from, rlhf_dev x, uint32_t n_rows) {
     rlhf_rope own;
     const rlhf_rope *g = &own;
     RLHF_TRY(rope_read(ctx, "rope", &own, from));
-    const uint64_t rows = n_rows, dim = (uint64_t)g->head_dim, heads = rope_width(g) / dim;
+    const uint64_t rows = n_rows, heads = (uint64_t)g->heads + (uint64_t)g->kv_heads;
     const struct rlhf__ref_use uses[] = {ROPE_USES(g, x, rows)};
     double *n;
-    RLHF_TRY(rlhf__ref_scratch(ctx, dim, sizeof *n, &n));
+    RLHF_TRY(rlhf__ref_scratch(ctx, rope_width(g), sizeof *n, &n));
     rlhf_status st = rlhf__ref_enter(ctx, "rope", uses, RLHF__REF_COUNT(uses));
     if (st < 0) {
         free(n);
@@ -112,44 +141,45 @@ static rlhf_status rope(void *ctx, const rlhf_rope *from, rlhf_dev x, uint32_t n
     }
     st = check_pos(ctx, g, n_rows);
     for (uint64_t t = 0; st == RLHF_OK && t < rows; t++)
-        for (uint64_t h = 0; h < heads; h++)
-            turn_head(g, x, t * (uint64_t)g->stride + h * dim, t, h, n);
+        for (uint64_t h = 0, norm = 0; h < heads; h += span(g, h), norm++) {
+            const struct part p = part_of(g, t, h, norm);
+            turn_part(g, x, &p, n);
+        }
     free(n);
     return rlhf__ref_leave(ctx, st);
 }
 
-// The derivative of turn_head. Adds the derivative for this head's gamma to sum[head_dim].
-static void turn_head_bwd(const rlhf_rope *g, rlhf_dev dx, uint64_t at, uint64_t t, uint64_t h,
-                          double *n, double *sum) {
-    const uint64_t dim = (uint64_t)g->head_dim, heads = rope_width(g) / dim;
-    const uint64_t turned = (uint64_t)g->rotary_dim, half = turned / 2;
-    const float *turn = rlhf__ref_f32(g->turn) + (uint64_t)rlhf__ref_i32(g->pos)[t] * turned;
-    for (uint64_t c = 0; c < half; c++) {
-        const double cs = (double)turn[c], sn = (double)turn[half + c];
-        const double a = rlhf__ref_get(dx, g->dtype, at + c);
-        const double b = rlhf__ref_get(dx, g->dtype, at + c + half);
-        n[c] = a * cs + b * sn;
-        n[c + half] = b * cs - a * sn;
+// The derivative of turn_part. Adds the derivative of this norm's gamma to sum[p->width].
+static void turn_part_bwd(const rlhf_rope *g, rlhf_dev dx, const struct part *p, double *n,
+                          double *sum) {
+    const uint64_t dim = (uint64_t)g->head_dim, turned = (uint64_t)g->rotary_dim, half = turned / 2;
+    for (uint64_t at = 0; at < p->width; at += dim) {
+        for (uint64_t c = 0; c < half; c++) {
+            const double cs = (double)p->turn[c], sn = (double)p->turn[half + c];
+            const double a = rlhf__ref_get(dx, g->dtype, p->x + at + c);
+            const double b = rlhf__ref_get(dx, g->dtype, p->x + at + c + half);
+            n[at + c] = a * cs + b * sn;
+            n[at + c + half] = b * cs - a * sn;
+        }
+        for (uint64_t c = turned; c < dim; c++)
+            n[at + c] = rlhf__ref_get(dx, g->dtype, p->x + at + c);
     }
-    for (uint64_t c = turned; c < dim; c++)
-        n[c] = rlhf__ref_get(dx, g->dtype, at + c);
     if (g->gamma_q) {
-        const float *gamma = rlhf__ref_f32(h < (uint64_t)g->heads ? g->gamma_q : g->gamma_k);
-        const double rinv = (double)rlhf__ref_f32(g->stats)[t * heads + h];
+        const double rinv = (double)rlhf__ref_f32(g->stats)[p->stat];
         double dot = 0.0;
-        for (uint64_t c = 0; c < dim; c++) {
-            const double xhat = rlhf__ref_get(g->raw, g->dtype, (t * heads + h) * dim + c) * rinv;
+        for (uint64_t c = 0; c < p->width; c++) {
+            const double xhat = rlhf__ref_get(g->raw, g->dtype, p->raw + c) * rinv;
             sum[c] += n[c] * xhat;
-            n[c] *= (double)((float)g->gamma_offset + gamma[c]);
+            n[c] *= (double)((float)g->gamma_offset + p->gamma[c]);
             dot += n[c] * xhat;
         }
-        for (uint64_t c = 0; c < dim; c++) {
-            const double xhat = rlhf__ref_get(g->raw, g->dtype, (t * heads + h) * dim + c) * rinv;
-            n[c] = (n[c] - xhat * dot / (double)dim) * rinv;
+        for (uint64_t c = 0; c < p->width; c++) {
+            const double xhat = rlhf__ref_get(g->raw, g->dtype, p->raw + c) * rinv;
+            n[c] = (n[c] - xhat * dot / (double)p->width) * rinv;
         }
     }
-    for (uint64_t c = 0; c < dim; c++)
-        rlhf__ref_put(dx, g->dtype, at + c, n[c]);
+    for (uint64_t c = 0; c < p->width; c++)
+        rlhf__ref_put(dx, g->dtype, p->x + c, n[c]);
 }
 
 static void add_sums(rlhf_dev to, const double *sum, uint64_t dim) {
@@ -166,14 +196,17 @@ static rlhf_status rope_bwd(void *ctx, const rlhf_rope *from, rlhf_dev dx, rlhf_
         return rlhf__ref_fail(ctx, RLHF_E_INVALID,
                               g->gamma_q ? "raw and stats are NULL with gamma"
                                          : "dgamma is there without gamma");
-    const uint64_t rows = n_rows, dim = (uint64_t)g->head_dim, heads = rope_width(g) / dim;
+    const uint64_t rows = n_rows, dim = (uint64_t)g->head_dim, width = rope_width(g);
+    const uint64_t queries = (uint64_t)g->heads, heads = queries + (uint64_t)g->kv_heads;
+    const uint64_t of_q = span(g, 0) * dim, of_k = span(g, queries) * dim;
     const struct rlhf__ref_use uses[] = {ROPE_USES(g, dx, rows),
-                                         rlhf__ref_optional(dgamma_q, dim, sizeof(float)),
-                                         rlhf__ref_optional(dgamma_k, dim, sizeof(float))};
-    double *n; // numbers of one head, then the sums of gamma_q and gamma_k
-    RLHF_TRY(rlhf__ref_scratch(ctx, 3 * dim, sizeof *n, &n));
-    for (uint64_t c = dim; c < 3 * dim; c++)
-        n[c] = 0.0;
+                                         rlhf__ref_optional(dgamma_q, of_q, sizeof(float)),
+                                         rlhf__ref_optional(dgamma_k, of_k, sizeof(float))};
+    double *n; // numbers of the heads of a norm, then the sums of gamma_q and gamma_k
+    RLHF_TRY(rlhf__ref_scratch(ctx, width + of_q + of_k, sizeof *n, &n));
+    double *const sum_q = n + width, *const sum_k = sum_q + of_q;
+    for (uint64_t c = 0; c < of_q + of_k; c++)
+        sum_q[c] = 0.0;
     rlhf_status st = rlhf__ref_enter(ctx, "rope_bwd", uses, RLHF__REF_COUNT(uses));
     if (st < 0) {
         free(n);
@@ -181,12 +214,13 @@ static rlhf_status rope_bwd(void *ctx, const rlhf_rope *from, rlhf_dev dx, rlhf_
     }
     st = check_pos(ctx, g, n_rows);
     for (uint64_t t = 0; st == RLHF_OK && t < rows; t++)
-        for (uint64_t h = 0; h < heads; h++)
-            turn_head_bwd(g, dx, t * (uint64_t)g->stride + h * dim, t, h, n,
-                          n + (h < (uint64_t)g->heads ? dim : 2 * dim));
+        for (uint64_t h = 0, norm = 0; h < heads; h += span(g, h), norm++) {
+            const struct part p = part_of(g, t, h, norm);
+            turn_part_bwd(g, dx, &p, n, h < queries ? sum_q : sum_k);
+        }
     if (st == RLHF_OK) {
-        add_sums(dgamma_q, n + dim, dim);
-        add_sums(dgamma_k, n + 2 * dim, dim);
+        add_sums(dgamma_q, sum_q, of_q);
+        add_sums(dgamma_k, sum_k, of_k);
     }
     free(n);
     return rlhf__ref_leave(ctx, st);

@@ -58,6 +58,14 @@ def table(dim=DIM):
     return torch.tensor(np.concatenate([np.cos(angle), np.sin(angle)], 1).astype(np.float32).astype(np.float64))
 
 
+def turned(q, k, dim):
+    t = table(dim)[POS]
+    cos, sin = t[:, : dim // 2].repeat(1, 2)[None], t[:, dim // 2 :].repeat(1, 2)[None]
+    rotate = apply_rotary_pos_emb if dim == DIM else rotate_part
+    q, k = rotate(q.transpose(0, 1)[None], k.transpose(0, 1)[None], cos, sin)
+    return torch.cat([q, k], 1)[0].transpose(0, 1)
+
+
 def rope(norms, offset=0, dim=DIM):
     x = (2 * inputs(1, ROWS, HEADS + KV_HEADS, DIM)).requires_grad_()
     gamma = [inputs(2, DIM).requires_grad_(), inputs(4, DIM).requires_grad_()]
@@ -65,13 +73,21 @@ def rope(norms, offset=0, dim=DIM):
     if norms:
         q = F.rms_norm(q, (DIM,), offset + gamma[0], EPS)
         k = F.rms_norm(k, (DIM,), offset + gamma[1], EPS)
-    t = table(dim)[POS]
-    cos, sin = t[:, : dim // 2].repeat(1, 2)[None], t[:, dim // 2 :].repeat(1, 2)[None]
-    rotate = apply_rotary_pos_emb if dim == DIM else rotate_part
-    q, k = rotate(q.transpose(0, 1)[None], k.transpose(0, 1)[None], cos, sin)
-    out = torch.cat([q, k], 1)[0].transpose(0, 1)
+    out = turned(q, k, dim)
     out.backward(inputs(3, ROWS, HEADS + KV_HEADS, DIM))
     return (out, x.grad, gamma[0].grad, gamma[1].grad) if norms else (out, x.grad)
+
+
+def whole_rope():
+    """As OLMo 2: one norm of all queries of a row, and one of all its keys."""
+    x = (2 * inputs(1, ROWS, HEADS + KV_HEADS, DIM)).requires_grad_()
+    width = [HEADS * DIM, KV_HEADS * DIM]
+    gamma = [inputs(2, width[0]).requires_grad_(), inputs(4, width[1]).requires_grad_()]
+    q, k = x[:, :HEADS].flatten(1), x[:, HEADS:].flatten(1)
+    q, k = (F.rms_norm(y, (y.shape[-1],), g, EPS).view(ROWS, -1, DIM) for y, g in ((q, gamma[0]), (k, gamma[1])))
+    out = turned(q, k, DIM)
+    out.backward(inputs(3, ROWS, HEADS + KV_HEADS, DIM))
+    return out, x.grad, gamma[0].grad, gamma[1].grad
 
 
 def main():
@@ -107,6 +123,8 @@ def main():
         array("part_rope_" + name, x)
     for name, x in zip(("out", "dx", "dgamma_q", "dgamma_k"), rope(True, 1, PART)):
         array("part_norm_rope_" + name, x)
+    for name, x in zip(("out", "dx", "dgamma_q", "dgamma_k"), whole_rope()):
+        array("whole_rope_" + name, x)
     print("{" + ",\n ".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in out.items()) + "}")
 
 

@@ -125,9 +125,10 @@ static void embed(struct call *k, const void *shape, struct outputs *out) {
 
 struct turned {
     uint32_t rows;
-    int32_t heads, kv_heads, head_dim, dtype, norms; // norms 2: with gamma_offset 1
-    uint32_t pad; // elements after the keys, which must not change
-    int32_t part; // rotary_dim
+    int32_t heads, kv_heads, head_dim, dtype;
+    int32_t norms; // 1: of heads; 2: with gamma_offset 1; 3: of whole rows
+    uint32_t pad;  // elements after the keys, which must not change
+    int32_t part;  // rotary_dim
 };
 
 static const struct turned turned[] = {
@@ -142,7 +143,10 @@ static const struct turned turned[] = {
     {33, 4, 2, 96, RLHF_BF16, 0, 0, 72},  {67, 3, 1, 32, RLHF_F32, 1, 0, 8},
     {67, 3, 1, 32, RLHF_BF16, 2, 3, 8},   {9, 2, 1, 130, RLHF_F32, 1, 3, 66},
     {9, 2, 2, 256, RLHF_BF16, 2, 0, 64},  {33, 3, 1, 6, RLHF_F32, 2, 1, 4},
-    {33, 3, 1, 300, RLHF_F32, 1, 0, 10},
+    {33, 3, 1, 300, RLHF_F32, 1, 0, 10},  {67, 4, 2, 64, RLHF_F32, 3, 128, 0},
+    {33, 5, 5, 24, RLHF_F32, 3, 3, 0},    {70, 3, 1, 6, RLHF_F32, 3, 0, 0},
+    {1, 1, 1, 2, RLHF_F32, 3, 0, 0},      {9, 2, 1, 130, RLHF_BF16, 3, 3, 66},
+    {33, 16, 4, 128, RLHF_BF16, 3, 0, 0}, {33, 3, 1, 300, RLHF_F32, 3, 0, 10},
 };
 
 enum { POSITIONS = 50 };
@@ -160,6 +164,14 @@ static float *angles(struct call *k, int32_t head_dim) {
     return t;
 }
 
+// The number of elements of the gamma of so many heads, and the number of norms of a row.
+static uint64_t gammas(const struct turned *s, int32_t heads) {
+    return (uint64_t)s->head_dim * (uint64_t)(s->norms == 3 ? heads : 1);
+}
+static uint64_t norms_of(const struct turned *s) {
+    return s->norms == 3 ? 2 : (uint64_t)(s->heads + s->kv_heads);
+}
+
 static rlhf_rope rope_of(struct call *k, const struct turned *s) {
     const uint64_t dim = (uint64_t)s->head_dim, heads = (uint64_t)(s->heads + s->kv_heads);
     int32_t *pos = call_host(k, k->n_rows * sizeof *pos);
@@ -174,22 +186,26 @@ static rlhf_rope rope_of(struct call *k, const struct turned *s) {
                    .n_pos = POSITIONS,
                    .stride = (int64_t)(heads * dim + s->pad),
                    .eps = 0.25,
-                   .gamma_offset = s->norms == 2 ? 1.0 : 0.0};
+                   .gamma_offset = s->norms == 2 ? 1.0 : 0.0,
+                   .whole = s->norms == 3};
     g.pos = call_ints(k, pos, k->n_rows);
     const int32_t turns = s->part ? s->part : s->head_dim;
     g.turn = call_floats(k, angles(k, turns), POSITIONS * (uint64_t)turns, RLHF_F32);
     if (!s->norms) return g;
-    g.gamma_q = call_floats(k, call_normal(k, 2, dim, 1.0), dim, RLHF_F32);
-    g.gamma_k = call_floats(k, call_normal(k, 3, dim, 1.0), dim, RLHF_F32);
+    const uint64_t of_q = gammas(s, s->heads), of_k = gammas(s, s->kv_heads);
+    g.gamma_q = call_floats(k, call_normal(k, 2, of_q, 1.0), of_q, RLHF_F32);
+    g.gamma_k = call_floats(k, call_normal(k, 3, of_k, 1.0), of_k, RLHF_F32);
     g.raw = call_zeros(k, k->n_rows * heads * dim, s->dtype);
-    g.stats = call_zeros(k, k->n_rows * heads, RLHF_F32);
+    g.stats = call_zeros(k, k->n_rows * norms_of(s), RLHF_F32);
     return g;
 }
 
 static void label_rope(struct outputs *out, const char *op, const struct turned *s) {
     snprintf(out->label, sizeof out->label, "%s %u rows, %d (%d) x %d (%d) %s%s", op, s->rows,
              s->heads, s->kv_heads, s->head_dim, s->part, s->dtype == RLHF_BF16 ? "bf16" : "f32",
-             s->norms ? " with norms" : "");
+             s->norms == 3 ? " with norms of rows"
+             : s->norms    ? " with norms"
+                           : "");
 }
 
 static void rope(struct call *k, const void *shape, struct outputs *out) {
@@ -204,7 +220,7 @@ static void rope(struct call *k, const void *shape, struct outputs *out) {
     outputs_add(out, k, "out", x, s->dtype, k->n_rows, stride, k->rows);
     if (!s->norms) return;
     outputs_add(out, k, "raw", g.raw, s->dtype, k->n_rows, heads * (uint64_t)s->head_dim, k->rows);
-    outputs_add(out, k, "stats", g.stats, RLHF_F32, k->n_rows, heads, k->rows);
+    outputs_add(out, k, "stats", g.stats, RLHF_F32, k->n_rows, norms_of(s), k->rows);
     x = call_floats(k, from, n, s->dtype);
     g.raw = g.stats = NULL;
     KIT_OK(k->c, k->c->rope(k->c->ctx, &g, x, k->n_rows));
@@ -214,19 +230,20 @@ static void rope(struct call *k, const void *shape, struct outputs *out) {
 static void rope_bwd(struct call *k, const void *shape, struct outputs *out) {
     const struct turned *s = shape;
     const rlhf_rope g = rope_of(k, s);
-    const uint64_t stride = (uint64_t)g.stride, n = k->n_rows * stride, dim = (uint64_t)s->head_dim;
+    const uint64_t stride = (uint64_t)g.stride, n = k->n_rows * stride;
+    const uint64_t of_q = gammas(s, s->heads), of_k = gammas(s, s->kv_heads);
     const float *from = call_normal_rows(k, 5, stride, 1.0);
     label_rope(out, "rope_bwd", s);
     rlhf_dev x = call_floats(k, call_normal_rows(k, 1, stride, 2.0), n, s->dtype);
     rlhf_dev dx = call_floats(k, from, n, s->dtype);
-    rlhf_dev dq = s->norms ? call_floats(k, call_normal(k, 6, dim, 1.0), dim, RLHF_F32) : NULL;
-    rlhf_dev dk = s->norms ? call_floats(k, call_normal(k, 7, dim, 1.0), dim, RLHF_F32) : NULL;
+    rlhf_dev dq = s->norms ? call_floats(k, call_normal(k, 6, of_q, 1.0), of_q, RLHF_F32) : NULL;
+    rlhf_dev dk = s->norms ? call_floats(k, call_normal(k, 7, of_k, 1.0), of_k, RLHF_F32) : NULL;
     KIT_OK(k->c, k->c->rope(k->c->ctx, &g, x, k->n_rows));
     KIT_OK(k->c, k->c->rope_bwd(k->c->ctx, &g, dx, dq, dk, k->n_rows));
     outputs_add(out, k, "dx", dx, s->dtype, k->n_rows, stride, k->rows);
     if (!s->norms) return;
-    outputs_add(out, k, "dgamma_q", dq, RLHF_F32, 1, dim, NULL);
-    outputs_add(out, k, "dgamma_k", dk, RLHF_F32, 1, dim, NULL);
+    outputs_add(out, k, "dgamma_q", dq, RLHF_F32, 1, of_q, NULL);
+    outputs_add(out, k, "dgamma_k", dk, RLHF_F32, 1, of_k, NULL);
     dx = call_floats(k, from, n, s->dtype);
     KIT_OK(k->c, k->c->rope_bwd(k->c->ctx, &g, dx, NULL, dk, k->n_rows));
     outputs_add(out, k, "dx without the queries' dgamma", dx, s->dtype, k->n_rows, stride, k->rows);
@@ -286,6 +303,7 @@ static void rope_on_threads(void **state) {
     static const struct turned tall[] = {{501, 5, 2, 32, RLHF_F32, 1, 7, 0},
                                          {501, 6, 2, 24, RLHF_BF16, 1, 0, 0},
                                          {501, 6, 2, 24, RLHF_BF16, 0, 48, 0},
+                                         {501, 6, 2, 24, RLHF_F32, 3, 5, 0},
                                          {501, 5, 2, 32, RLHF_F32, 1, 0, 24}};
     for (size_t i = 0; i < CHECK_COUNT(tall); i++) {
         check_threads(*state, rope, &tall[i], tall[i].rows);

@@ -89,22 +89,24 @@ enum { WIDTH = (HEADS + KV_HEADS) * DIM };
 static void rope_of(struct call *k, const rlhf_rope *g, const char *name) {
     static const char *const ends[] = {"out", "dx", "dgamma_q", "dgamma_k"};
     rlhf_dev x = inputs(k, 1, ROWS * WIDTH, 2.0f), dx = inputs(k, 3, ROWS * WIDTH, 1.0f);
-    rlhf_dev dq = g->gamma_q ? call_zeros(k, DIM, RLHF_F32) : NULL;
-    rlhf_dev dk = g->gamma_q ? call_zeros(k, DIM, RLHF_F32) : NULL;
+    const uint64_t of_q = g->whole ? HEADS * DIM : DIM, of_k = g->whole ? KV_HEADS * DIM : DIM;
+    rlhf_dev dq = g->gamma_q ? call_zeros(k, of_q, RLHF_F32) : NULL;
+    rlhf_dev dk = g->gamma_q ? call_zeros(k, of_k, RLHF_F32) : NULL;
     rlhf_dev all[] = {x, dx, dq, dk};
+    const uint64_t n[] = {ROWS * WIDTH, ROWS * WIDTH, of_q, of_k};
     KIT_OK(k->c, k->c->rope(k->c->ctx, g, x, ROWS));
     KIT_OK(k->c, k->c->rope_bwd(k->c->ctx, g, dx, dq, dk, ROWS));
     for (size_t i = 0; i < (dq ? 4 : 2); i++) {
         char key[64];
         snprintf(key, sizeof key, "%s_%s", name, ends[i]);
-        check(k, all[i], key, i < 2 ? ROWS * WIDTH : DIM);
+        check(k, all[i], key, n[i]);
     }
 }
 
 static void normed_rope(struct call *k, rlhf_rope g, double offset, const char *name) {
     g.gamma_offset = offset;
-    g.gamma_q = inputs(k, 2, DIM, 1.0f);
-    g.gamma_k = inputs(k, 4, DIM, 1.0f);
+    g.gamma_q = inputs(k, 2, g.whole ? HEADS * DIM : DIM, 1.0f);
+    g.gamma_k = inputs(k, 4, g.whole ? KV_HEADS * DIM : DIM, 1.0f);
     g.raw = call_zeros(k, ROWS * WIDTH, RLHF_F32);
     g.stats = call_zeros(k, ROWS * (HEADS + KV_HEADS), RLHF_F32);
     rope_of(k, &g, name);
@@ -128,6 +130,9 @@ static void rope(struct call *k) {
     rope_of(k, &g, "rope");
     normed_rope(k, g, 0, "norm_rope");
     normed_rope(k, g, 1, "one_rope");
+    g.whole = 1;
+    normed_rope(k, g, 0, "whole_rope");
+    g.whole = 0;
     numbers_floats(vectors, "part_turn", turn, N_POS * PART);
     g.turn = call_floats(k, turn, N_POS * PART, RLHF_F32);
     g.rotary_dim = PART;

@@ -106,7 +106,9 @@ struct rope_form {
     const char *name;
     uint32_t n_in; // 1, or 3 with norms
     double offset;
-    int32_t part; // how many elements of a head are rotated
+    int32_t part;  // how many elements of a head are rotated
+    int32_t whole; // 1: norms of whole rows
+    int32_t reserved;
 };
 
 static rlhf_rope rope_of(struct call *k, const struct diff *d) {
@@ -129,12 +131,13 @@ static rlhf_rope rope_of(struct call *k, const struct diff *d) {
                    .stride = RP_N / RP_ROWS,
                    .eps = 0.3,
                    .gamma_offset = f->offset,
-                   .rotary_dim = f->part};
+                   .rotary_dim = f->part,
+                   .whole = f->whole};
     g.pos = call_ints(k, pos, RP_ROWS);
     g.turn = up(k, turn, (uint64_t)(RP_POS * part));
     if (d->n_in == 1) return g;
-    g.gamma_q = up(k, d->in[1], RP_DIM);
-    g.gamma_k = up(k, d->in[2], RP_DIM);
+    g.gamma_q = up(k, d->in[1], d->in_n[1]);
+    g.gamma_k = up(k, d->in[2], d->in_n[2]);
     g.raw = zeros(k, RP_N);
     g.stats = zeros(k, RP_ROWS * (RP_HEADS + RP_KV));
     return g;
@@ -151,32 +154,35 @@ static void rope_backward(struct call *k, struct diff *d) {
     const rlhf_rope g = rope_of(k, d);
     rlhf_dev dx = up(k, d->r[0], RP_N), dq = NULL, dk = NULL;
     if (d->n_in > 1) {
-        dq = zeros(k, RP_DIM);
-        dk = zeros(k, RP_DIM);
+        dq = zeros(k, d->in_n[1]);
+        dk = zeros(k, d->in_n[2]);
     }
     KIT_OK(k->c, k->c->rope(k->c->ctx, &g, up(k, d->in[0], RP_N), RP_ROWS));
     KIT_OK(k->c, k->c->rope_bwd(k->c->ctx, &g, dx, dq, dk, RP_ROWS));
     down(k, d->grad[0], dx, RP_N);
-    if (dq) down(k, d->grad[1], dq, RP_DIM);
-    if (dk) down(k, d->grad[2], dk, RP_DIM);
+    if (dq) down(k, d->grad[1], dq, d->in_n[1]);
+    if (dk) down(k, d->grad[2], dk, d->in_n[2]);
 }
 
 static void rope_is_differentiated(void **state) {
     struct kit *kit = *state;
     static const struct rope_form forms[] = {
-        {"rope", 1, 0.0, RP_DIM},
-        {"rope with norms", 3, 0.0, RP_DIM},
-        {"rope with offset", 3, 1.0, RP_DIM},
-        {"rope of a part", 1, 0.0, 4},
-        {"rope of a part with norms", 3, 1.0, 2},
+        {"rope", 1, 0.0, RP_DIM, 0, 0},
+        {"rope with norms", 3, 0.0, RP_DIM, 0, 0},
+        {"rope with offset", 3, 1.0, RP_DIM, 0, 0},
+        {"rope of a part", 1, 0.0, 4, 0, 0},
+        {"rope of a part with norms", 3, 1.0, 2, 0, 0},
+        {"rope with norms of rows", 3, 0.0, RP_DIM, 1, 0},
+        {"rope of a part with norms of rows", 3, 1.0, 4, 1, 0},
     };
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        const uint64_t q = forms[i].whole ? RP_HEADS : 1, keys = forms[i].whole ? RP_KV : 1;
         struct call k = {.c = kit->ref};
         struct diff d = {.name = forms[i].name,
                          .shape = &forms[i],
                          .n_in = forms[i].n_in,
                          .n_out = 1,
-                         .in_n = {RP_N, RP_DIM, RP_DIM},
+                         .in_n = {RP_N, q * RP_DIM, keys * RP_DIM},
                          .out_n = {RP_N},
                          .forward = rope_forward,
                          .backward = rope_backward};

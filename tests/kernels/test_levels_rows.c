@@ -99,7 +99,7 @@ END
 
 struct rope_args {
     size_t half, rest;
-    int bf16, with_norm;
+    int bf16, with_norm, whole;
 };
 
 enum { ROPE_ROWS = 3, ROPE_HEADS = 3, ROPE_KV = 1 };
@@ -122,10 +122,11 @@ static struct rlhf__rope_rows rope_rows(const struct levels *l, const struct rop
                                 .half = g->half,
                                 .rest = g->rest,
                                 .eps = 1e-6f,
-                                .offset = g->with_norm == 2 ? 1.0f : 0.0f};
+                                .offset = g->with_norm == 2 ? 1.0f : 0.0f,
+                                .whole = g->whole};
     if (!g->with_norm) return r;
     r.gamma_q = l->c;
-    r.gamma_k = l->c + 256;
+    r.gamma_k = l->c + (g->whole ? 1024 : 256);
     return r;
 }
 
@@ -172,7 +173,7 @@ static void rotations(void **state) {
 // Heads of which only a part is rotated.
 static void rotations_of_parts(void **state) {
     struct levels *l = *state;
-    struct rope_args g;
+    struct rope_args g = {.whole = 0};
     for (g.half = 2; g.half <= 36; g.half += 17)
         for (g.rest = 1; g.rest <= 28; g.rest += 9)
             for (g.bf16 = 0; g.bf16 < 2; g.bf16++)
@@ -329,10 +330,24 @@ static void limited_attention(void **state) {
         }
 }
 
+// Norms of whole rows.
+static void whole_rotations(void **state) {
+    struct levels *l = *state;
+    struct rope_args g = {.with_norm = 1, .whole = 1};
+    for (g.half = 4; g.half <= 64; g.half += 12)
+        for (g.bf16 = 0; g.bf16 < 2; g.bf16++) {
+            levels_fill(l, 8192, 2.0f);
+            const size_t bytes = ROPE_ROWS * rope_stride(&g) * (g.bf16 ? 2 : 4);
+            levels_compare(l, "rope_whole", call_rope, &g, bytes + ROPE_ROWS * 2 * sizeof(float));
+            levels_compare(l, "rope_whole_bwd", call_rope_bwd, &g,
+                           bytes + (ROPE_HEADS + ROPE_KV) * 2 * g.half * sizeof(float));
+        }
+}
+
 static void all_functions(void **state) {
 #define NAME(name, args) #name,
     static const char *const names[] = {RLHF__HOT_ROWS(NAME) "attn_limited", "attn_run_limited",
-                                        "attn_bwd_limited"};
+                                        "attn_bwd_limited", "rope_whole", "rope_whole_bwd"};
     levels_all_called(*state, names, sizeof names / sizeof *names);
 }
 
@@ -352,7 +367,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(of_lengths),         cmocka_unit_test(rotations),
         cmocka_unit_test(attention),          cmocka_unit_test(limited_attention),
-        cmocka_unit_test(rotations_of_parts), cmocka_unit_test(all_functions),
+        cmocka_unit_test(rotations_of_parts), cmocka_unit_test(whole_rotations),
+        cmocka_unit_test(all_functions),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -1,10 +1,9 @@
-// hot_rope.c: rotary positions, optionally after a norm of each head, forward and
-// backward. Compiled once per instruction-set level (vec.h). The formulas are in
-// kernels/reference/rope.c.
+// hot_rope.c: rotary positions, optionally after norms, forward and backward. Compiled once per
+// instruction-set level (vec.h). The formulas are in kernels/reference/rope.c.
 //
 // A vector of channels c in the first half of a head, or of its part that is rotated, is rotated
 // together with the vector of channels c + h in the second half. The result of a head depends only
-// on the head and its position.
+// on the heads of its norm and on their position.
 #include "machine/any.h"
 #include "machine/hot.h"
 
@@ -114,56 +113,81 @@ INLINE void norm_part_bwd(char *dx, const char *raw, const int bf16, size_t half
     }
 }
 
-// Normalizes and rotates one head. Returns 1 / rms.
-INLINE float norm_head(const struct rlhf__rope_rows *r, char *x, char *raw, const int bf16,
-                       const float *angles, const float *gamma) {
+// Normalizes and rotates the heads of one norm. Returns 1 / rms.
+INLINE float norm_heads(const struct rlhf__rope_rows *r, char *x, char *raw, const int bf16,
+                        size_t heads, const float *angles, const float *gamma) {
     const size_t half = r->half, rest = r->rest, es = bf16 ? 2 : 4, dim = 2 * (half + rest);
-    char *end = x + 2 * half * es; // of the part that is rotated
-    vf sum = add_squares(add_squares(vf_zero(), x, bf16, half), end, bf16, rest);
-    if (raw) memcpy(raw, x, dim * es);
-    float rinv = 1.0f / __builtin_sqrtf(vf_hsum(sum) / (float)dim + r->eps);
-    norm_part(x, bf16, half, angles, gamma, r->offset, vf_set1(rinv));
-    norm_part(end, bf16, rest, NULL, gamma + 2 * half, r->offset, vf_set1(rinv));
+    const size_t step = dim * es, skip = 2 * half * es; // skip: the part that is rotated
+    vf sum = vf_zero();
+    for (size_t h = 0; h < heads; h++)
+        sum = add_squares(add_squares(sum, x + h * step, bf16, half), x + h * step + skip, bf16,
+                          rest);
+    if (raw) memcpy(raw, x, heads * step);
+    const float rinv = 1.0f / __builtin_sqrtf(vf_hsum(sum) / (float)(dim * heads) + r->eps);
+    const vf rs = vf_set1(rinv);
+    for (size_t h = 0; h < heads; h++, x += step, gamma += dim) {
+        norm_part(x, bf16, half, angles, gamma, r->offset, rs);
+        norm_part(x + skip, bf16, rest, NULL, gamma + 2 * half, r->offset, rs);
+    }
     return rinv;
 }
 
-// The derivative of norm_head. Unless part is NULL, adds the derivative of gamma to part.
-INLINE void norm_head_bwd(const struct rlhf__rope_rows *r, char *dx, const char *raw,
-                          const int bf16, const float *angles, const float *gamma, float rinv,
-                          float *part) {
-    const size_t half = r->half, rest = r->rest, to = 2 * half, skip = to * (bf16 ? 2 : 4);
+// The derivative of norm_heads. Unless part is NULL, adds the derivative of gamma to part.
+INLINE void norm_heads_bwd(const struct rlhf__rope_rows *r, char *dx, const char *raw,
+                           const int bf16, size_t heads, const float *angles, const float *gamma,
+                           float rinv, float *part) {
+    const size_t half = r->half, rest = r->rest, es = bf16 ? 2 : 4, dim = 2 * (half + rest);
+    const size_t step = dim * es, to = 2 * half, skip = to * es;
     const vf rs = vf_set1(rinv);
-    vf sum = add_products(vf_zero(), dx, raw, bf16, half, angles, gamma, r->offset, rs, part);
-    sum = add_products(sum, dx + skip, raw + skip, bf16, rest, NULL, gamma + to, r->offset, rs,
-                       part ? part + to : NULL);
-    const vf mean = vf_set1(vf_hsum(sum) / (float)(2 * (half + rest)));
-    norm_part_bwd(dx, raw, bf16, half, angles, gamma, r->offset, rs, mean);
-    norm_part_bwd(dx + skip, raw + skip, bf16, rest, NULL, gamma + to, r->offset, rs, mean);
+    vf sum = vf_zero();
+    for (size_t h = 0; h < heads; h++) {
+        char *d = dx + h * step;
+        const char *x = raw + h * step;
+        const float *g = gamma + h * dim;
+        float *p = part ? part + h * dim : NULL;
+        sum = add_products(sum, d, x, bf16, half, angles, g, r->offset, rs, p);
+        sum = add_products(sum, d + skip, x + skip, bf16, rest, NULL, g + to, r->offset, rs,
+                           p ? p + to : NULL);
+    }
+    const vf mean = vf_set1(vf_hsum(sum) / (float)(dim * heads));
+    for (size_t h = 0; h < heads; h++, dx += step, raw += step, gamma += dim) {
+        norm_part_bwd(dx, raw, bf16, half, angles, gamma, r->offset, rs, mean);
+        norm_part_bwd(dx + skip, raw + skip, bf16, rest, NULL, gamma + to, r->offset, rs, mean);
+    }
+}
+
+// Row t, with norms.
+INLINE void norm_row(const struct rlhf__rope_rows *r, const int bf16, const int back, size_t t,
+                     char *x, const float *angles) {
+    const size_t dim = 2 * (r->half + r->rest), width = dim * (bf16 ? 2 : 4); // bytes per head
+    const size_t heads = r->heads + r->kv_heads, norms = r->whole ? 2 : heads;
+    size_t h = 0;
+    for (size_t i = 0; i < norms; i++) {
+        const size_t keys = h >= r->heads, n = !r->whole ? 1 : keys ? r->kv_heads : r->heads;
+        const float *gamma = keys ? r->gamma_k : r->gamma_q;
+        char *raw = r->raw ? (char *)r->raw + (t * heads + h) * width : NULL;
+        if (back) {
+            const size_t before = keys ? (r->whole ? r->heads : 1) * dim : 0;
+            norm_heads_bwd(r, x + h * width, raw, bf16, n, angles, gamma, r->stats[t * norms + i],
+                           r->part ? r->part + before : NULL);
+        } else {
+            const float rinv = norm_heads(r, x + h * width, raw, bf16, n, angles, gamma);
+            if (r->stats) r->stats[t * norms + i] = rinv;
+        }
+        h += n;
+    }
 }
 
 INLINE void rows_of(const struct rlhf__rope_rows *r, const int bf16, const int back) {
     const size_t heads = r->heads + r->kv_heads, es = bf16 ? 2 : 4;
-    const size_t dim = 2 * (r->half + r->rest), width = dim * es; // bytes per head
+    const size_t width = 2 * (r->half + r->rest) * es; // bytes per head
     for (size_t t = 0; t < r->rows; t++) {
         char *x = (char *)r->x + t * r->stride * es;
         const float *angles = r->turn + (size_t)r->pos[t] * 2 * r->half;
-        if (!r->gamma_q) {
+        if (r->gamma_q)
+            norm_row(r, bf16, back, t, x, angles);
+        else
             turn_row(x, bf16, heads, width, r->half, angles, back);
-            continue;
-        }
-        for (size_t h = 0; h < heads; h++) {
-            const size_t at = t * heads + h, keys = h >= r->heads;
-            const float *gamma = keys ? r->gamma_k : r->gamma_q;
-            char *head = x + h * width;
-            if (back) {
-                norm_head_bwd(r, head, (const char *)r->raw + at * width, bf16, angles, gamma,
-                              r->stats[at], r->part ? r->part + keys * dim : NULL);
-            } else {
-                char *raw = r->raw ? (char *)r->raw + at * width : NULL;
-                float rinv = norm_head(r, head, raw, bf16, angles, gamma);
-                if (r->stats) r->stats[at] = rinv;
-            }
-        }
     }
 }
 

@@ -1,4 +1,4 @@
-// row_rope.c: rotary positions on queries and keys, with per-head norms, forward and backward.
+// row_rope.c: rotary positions on queries and keys, with norms, forward and backward.
 #include "machine/split.h"
 #include "machine/table.h"
 
@@ -51,7 +51,7 @@ static uint64_t row_width(const rlhf_rope *g) {
 // Rows r .. r+n-1 of x.
 static struct rlhf__rope_rows rows_at(const rlhf_rope *g, rlhf_dev x, uint64_t r, uint64_t n) {
     const uint64_t size = rlhf_dtype_size(g->dtype), width = row_width(g);
-    const uint64_t heads = width / (uint64_t)g->head_dim;
+    const uint64_t norms = g->whole ? 2 : (uint64_t)g->heads + (uint64_t)g->kv_heads;
     return (struct rlhf__rope_rows){
         .x = rlhf__cpu_mem(rlhf_dev_at(x, r * (uint64_t)g->stride * size)),
         .raw = g->raw ? rlhf__cpu_mem(rlhf_dev_at(g->raw, r * width * size)) : NULL,
@@ -59,7 +59,7 @@ static struct rlhf__rope_rows rows_at(const rlhf_rope *g, rlhf_dev x, uint64_t r
         .turn = rlhf__cpu_f32(g->turn),
         .gamma_q = rlhf__cpu_f32(g->gamma_q),
         .gamma_k = rlhf__cpu_f32(g->gamma_k),
-        .stats = g->stats ? rlhf__cpu_f32(g->stats) + r * heads : NULL,
+        .stats = g->stats ? rlhf__cpu_f32(g->stats) + r * norms : NULL,
         .rows = n,
         .stride = (size_t)g->stride,
         .heads = (size_t)g->heads,
@@ -68,6 +68,7 @@ static struct rlhf__rope_rows rows_at(const rlhf_rope *g, rlhf_dev x, uint64_t r
         .rest = (size_t)(g->head_dim - g->rotary_dim) / 2,
         .eps = (float)g->eps,
         .offset = (float)g->gamma_offset,
+        .whole = g->whole,
     };
 }
 
@@ -87,10 +88,19 @@ static rlhf_status rope(void *ctx, const rlhf_rope *from, rlhf_dev x, uint32_t r
     return RLHF_OK;
 }
 
+// The numbers of elements of gamma_q and of gamma_k.
+static uint64_t q_gammas(const rlhf_rope *g) {
+    return (uint64_t)(g->whole ? g->heads : 1) * (uint64_t)g->head_dim;
+}
+static uint64_t k_gammas(const rlhf_rope *g) {
+    const int32_t heads = g->kv_heads ? g->kv_heads : g->heads;
+    return (uint64_t)(g->whole ? heads : 1) * (uint64_t)g->head_dim;
+}
+
 // The size in bytes of the blocks' sums for both gammas. There is at least one row.
-static uint64_t sums_bytes(uint32_t rows, int32_t head_dim) {
+static uint64_t sums_bytes(uint32_t rows, const rlhf_rope *g) {
     const uint64_t piece = rlhf__split_count(rows, ROPE_BLOCKS);
-    return rlhf__split_count(rows, piece) * 2 * (uint64_t)head_dim * sizeof(float);
+    return rlhf__split_count(rows, piece) * (q_gammas(g) + k_gammas(g)) * sizeof(float);
 }
 
 static rlhf_status rope_bwd(void *ctx, const rlhf_rope *from, rlhf_dev dx, rlhf_dev dgamma_q,
@@ -104,31 +114,32 @@ static rlhf_status rope_bwd(void *ctx, const rlhf_rope *from, rlhf_dev dx, rlhf_
         return rlhf__cpu_fail(cpu, RLHF_E_INVALID, "rope_bwd: dgamma is there without gamma");
     if (!rows) return RLHF_OK;
     int sums = dgamma_q || dgamma_k;
-    uint64_t width = row_width(&g), dim = (uint64_t)g.head_dim;
+    uint64_t width = row_width(&g), of_q = q_gammas(&g), of_k = k_gammas(&g), both = of_q + of_k;
     uint64_t piece = sums ? rlhf__split_count(rows, ROPE_BLOCKS) : rlhf__split_rows(width);
     int threads = rlhf__split_threads(cpu, rows * width);
     int64_t count = (int64_t)rlhf__split_count(rows, piece);
     void *ws = NULL;
-    if (sums)
-        RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_PARTIAL, sums_bytes(rows, g.head_dim), &ws));
+    if (sums) RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_PARTIAL, sums_bytes(rows, &g), &ws));
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (int64_t i = 0; i < count; i++) {
         struct rlhf__rope_rows r =
             rows_at(&g, dx, (uint64_t)i * piece, rlhf__split_len(rows, piece, (uint64_t)i));
-        if (sums) r.part = memset((float *)ws + (uint64_t)i * 2 * dim, 0, 2 * dim * sizeof(float));
+        if (sums) r.part = memset((float *)ws + (uint64_t)i * both, 0, both * sizeof(float));
         cpu->hot.rope_bwd(&r, g.dtype == RLHF_BF16);
     }
-    if (dgamma_q) cpu->hot.sum_parts(rlhf__cpu_f32(dgamma_q), ws, 2 * dim, (size_t)count, dim);
+    if (dgamma_q) cpu->hot.sum_parts(rlhf__cpu_f32(dgamma_q), ws, both, (size_t)count, of_q);
     if (dgamma_k)
-        cpu->hot.sum_parts(rlhf__cpu_f32(dgamma_k), (float *)ws + dim, 2 * dim, (size_t)count, dim);
+        cpu->hot.sum_parts(rlhf__cpu_f32(dgamma_k), (float *)ws + of_q, both, (size_t)count, of_k);
     return RLHF_OK;
 }
 
 void rlhf__cpu_needs_rope(struct rlhf__cpu *cpu, const rlhf_call *c, struct rlhf__cpu_needs *n) {
+    rlhf_rope g;
     (void)cpu;
-    if (c->op == RLHF_COMPUTE_OP(rope_bwd) && c->rope && c->rope->head_dim > 0 && c->rows &&
-        c->flags & RLHF_CALL_PARAM_GRAD)
-        rlhf__cpu_need(n, RLHF__WS_PARTIAL, sums_bytes(c->rows, c->rope->head_dim));
+    if (c->op != RLHF_COMPUTE_OP(rope_bwd) || !c->rope || !c->rows) return;
+    if (rlhf_copy_in(&g, sizeof g, c->rope, RLHF_SIZE_TO(rlhf_rope, stats)) < 0) return;
+    if (g.head_dim > 0 && c->flags & RLHF_CALL_PARAM_GRAD)
+        rlhf__cpu_need(n, RLHF__WS_PARTIAL, sums_bytes(c->rows, &g));
 }
 
 void rlhf__cpu_fill_rope(rlhf_compute *t) {

@@ -82,10 +82,11 @@ struct rlhf__rope_rows {
     const int32_t *pos;
     const float *turn, *gamma_q, *gamma_k;
     float *stats;
-    float *part; // backward: [4 * (half + rest)] += the sums of gamma_q, then gamma_k; NULL: skip
+    float *part; // backward: += the sums of gamma_q, then of gamma_k; NULL: skip
     size_t rows, stride, heads, kv_heads;
     size_t half, rest; // half of a head's elements that are rotated, and of those that are not
     float eps, offset; // offset: added to the gammas
+    int whole;
 };
 
 // Returns the number of floats of scratch memory that an item with at most nq queries and nk keys

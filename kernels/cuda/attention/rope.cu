@@ -1,6 +1,6 @@
 // rope.cu: rotary positions (Su et al. 2021) on queries and keys, optionally after an RMS norm of
-// each head: y_c = n_c cos - n_{c+h} sin, y_{c+h} = n_{c+h} cos + n_c sin, and y_c = n_c for the
-// elements of a head that are not rotated.
+// each head, or of all queries and all keys of a row: y_c = n_c cos - n_{c+h} sin, y_{c+h} =
+// n_{c+h} cos + n_c sin, and y_c = n_c for the elements of a head that are not rotated.
 #include "attention/rope.h"
 #include "machine/table.h"
 
@@ -42,6 +42,8 @@ rlhf_status rlhf__rope_read(struct rlhf__cuda *cu, const char *op, struct rlhf__
     a->rows = rows;
     a->queries = (uint32_t)g.heads;
     a->heads = (uint32_t)g.heads + (uint32_t)keys;
+    a->whole = g.whole != 0;
+    a->norms = a->whole ? 2 : a->heads;
     a->dim = (uint32_t)g.head_dim;
     a->half = (uint32_t)(g.rotary_dim ? g.rotary_dim : g.head_dim) / 2;
     a->rest = a->dim / 2 - a->half;
@@ -91,13 +93,16 @@ rlhf_status rlhf__rope_turn(struct rlhf__cuda *cu, const struct rlhf__rope_args 
     return turn_as(cu, a, rlhf__cuda_f32(x), back);
 }
 
-// ---- with norms: a warp per head; of each part, lane l has pairs 128 g + 4 l .. + 3, g = 0, 1,
+// ---- with norms: a warp per norm; of each part of a head, lane l has pairs 128 g + 4 l .. + 3, g
+// = 0, 1,
 // ...
 
-// 1 / sqrt(mean(x^2) + eps) of a head. Unless raw is NULL, also saves the head there.
+// Adds the squares of a head's elements of this lane. Unless raw is NULL, also saves the head
+// there.
 template <class T, bool WIDE>
-static __device__ __forceinline__ float head_stat(const rlhf__rope_args &a, const T *line, T *raw) {
-    float u[N], v[N], square = 0.0f;
+static __device__ __forceinline__ float add_squares(const rlhf__rope_args &a, float square,
+                                                    const T *line, T *raw) {
+    float u[N], v[N];
     for (int rest = 0; rest < 2; rest++) {
         const rlhf__rope_part p = rlhf__rope_part_of(a, rest);
         for (uint32_t c = threadIdx.x % 32 * N; c < p.half; c += PAIRS) {
@@ -110,7 +115,7 @@ static __device__ __forceinline__ float head_stat(const rlhf__rope_args &a, cons
             rlhf__store<WIDE>(raw + p.at + p.half, v, c, p.half);
         }
     }
-    return 1.0f / sqrtf(rlhf__warp_sum(square) / (float)a.dim + a.eps);
+    return square;
 }
 
 // Normalizes and rotates a part of a head.
@@ -141,25 +146,33 @@ static __device__ __forceinline__ void norm_part(const rlhf__rope_args &a, rlhf_
 template <class T, bool WIDE>
 static __global__ void __launch_bounds__(32 * WARPS) rope_norm(rlhf__rope_args a, T *x) {
     const uint64_t i = (uint64_t)blockIdx.x * WARPS + threadIdx.x / 32;
-    const uint64_t t = i / a.heads, h = i % a.heads;
-    const uint32_t lane = threadIdx.x % 32;
+    const uint64_t t = i / a.norms;
     if (t >= a.rows) return; // the whole warp returns
-    const float *const turn = rlhf__rope_at(a, t, h == 0 && lane == 0);
+    const rlhf__rope_heads hs = rlhf__rope_heads_of(a, (uint32_t)(i % a.norms));
+    const uint32_t lane = threadIdx.x % 32;
+    const float *const turn = rlhf__rope_at(a, t, hs.first == 0 && lane == 0);
     if (!turn) return; // the whole warp returns
-    const float *const gamma = h < a.queries ? a.gamma_q : a.gamma_k;
-    T *const line = x + t * (uint64_t)a.stride + h * a.dim;
-    const float rinv = head_stat<T, WIDE>(a, line, a.raw ? (T *)a.raw + i * a.dim : NULL);
+    const float *const gamma = hs.first < a.queries ? a.gamma_q : a.gamma_k;
+    T *const lines = x + t * (uint64_t)a.stride + hs.first * a.dim;
+    T *const raws = a.raw ? (T *)a.raw + (t * a.heads + hs.first) * a.dim : NULL;
+    const uint32_t width = hs.count * a.dim;
+    float square = 0.0f;
+    for (uint32_t at = 0; at < width; at += a.dim)
+        square = add_squares<T, WIDE>(a, square, lines + at, raws ? raws + at : NULL);
+    const float rinv = 1.0f / sqrtf(rlhf__warp_sum(square) / (float)width + a.eps);
     if (a.stats && lane == 0) a.stats[i] = rinv;
-    norm_part<T, WIDE>(a, rlhf__rope_part_of(a, false), line, gamma, turn, rinv);
-    norm_part<T, WIDE>(a, rlhf__rope_part_of(a, true), line, gamma, turn, rinv);
+    for (uint32_t at = 0; at < width; at += a.dim) {
+        norm_part<T, WIDE>(a, rlhf__rope_part_of(a, false), lines + at, gamma + at, turn, rinv);
+        norm_part<T, WIDE>(a, rlhf__rope_part_of(a, true), lines + at, gamma + at, turn, rinv);
+    }
 }
 
 template <class T>
 static rlhf_status norm_as(struct rlhf__cuda *cu, const struct rlhf__rope_args *a, T *x) {
-    const uint64_t n = (uint64_t)a->rows * a->heads;
+    const uint64_t n = (uint64_t)a->rows * a->norms;
     const bool wide = rlhf__rope_aligned<N>(*a, x);
     if (a->raw) {
-        rlhf__cuda_wrote(cu, a->raw, n * a->dim * sizeof *x);
+        rlhf__cuda_wrote(cu, a->raw, (uint64_t)a->rows * a->heads * a->dim * sizeof *x);
         rlhf__cuda_wrote(cu, a->stats, n * sizeof *a->stats);
     }
     RUN(cu, (wide ? rope_norm<T, true> : rope_norm<T, false>),

@@ -13,10 +13,12 @@ struct rlhf__rope_args {
     const float *turn; // [n_pos, 2 half]: cosines, sines
     const float *gamma_q, *gamma_k;
     void *raw;    // [rows, heads * dim], or NULL
-    float *stats; // [rows, heads], or NULL
+    float *stats; // [rows, norms], or NULL
     int64_t stride;
     uint32_t rows, heads, queries; // heads: total number for queries and keys
-    uint32_t dim, half, rest;      // elements of a head: 2 half + 2 rest
+    uint32_t norms; // of a row: heads; if `whole`, one of the queries, one of the keys
+    bool whole;
+    uint32_t dim, half, rest; // elements of a head: 2 half + 2 rest
     int32_t n_pos;
     float eps, offset; // offset: added to the gammas
     struct rlhf__fault *fault;
@@ -59,6 +61,17 @@ static __device__ __forceinline__ rlhf__rope_part rlhf__rope_part_of(const rlhf_
                                                                      bool rest) {
     if (rest) return {2 * a.half, a.rest, false};
     return {0, a.half, true};
+}
+
+// The heads of norm j of a row: `count` heads from `first` on.
+struct rlhf__rope_heads {
+    uint32_t first, count;
+};
+
+static __device__ __forceinline__ rlhf__rope_heads rlhf__rope_heads_of(const rlhf__rope_args &a,
+                                                                       uint32_t j) {
+    if (!a.whole) return {j, 1};
+    return j ? rlhf__rope_heads{a.queries, a.heads - a.queries} : rlhf__rope_heads{0, a.queries};
 }
 
 // Rotates (u, v) by the angle with this cosine and sine.

@@ -135,14 +135,17 @@ typedef struct rlhf_rope {
     double eps;              // epsilon of the norms
     rlhf_dev pos;            // i32 [rows], 0 .. n_pos - 1 (others give RLHF_E_INVALID, as for ids)
     rlhf_dev turn; // f32 [n_pos, rotary_dim]: cosines of the position's h angles, then their sines
-    rlhf_dev gamma_q, gamma_k; // f32 [head_dim] each; both NULL: no norms
+    rlhf_dev gamma_q, gamma_k; // f32 [head_dim] each (see `whole`); both NULL: no norms
     // The data of the norms for the backward pass: rope writes both arrays, and rope_bwd reads
     // them. Both are NULL without norms, and in a forward pass that no backward pass follows.
     rlhf_dev raw;        // dtype [rows, (heads + kv_heads) * head_dim]: x on entry
     rlhf_dev stats;      // f32 [rows, heads + kv_heads]: 1 / sqrt(mean(x^2) + eps) of each head
     double gamma_offset; // added to gamma_q and gamma_k, as in rms_norm
     int32_t rotary_dim;  // even, at most head_dim; 0 = head_dim
-    int32_t reserved;    // 0
+    // 1: a row has one norm of all its queries and one of all its keys. Then gamma_q is f32 [heads
+    // * head_dim], gamma_k [kv_heads * head_dim], and stats [rows, 2]. 0: each head has its own
+    // norm.
+    int32_t whole;
 } rlhf_rope;
 
 // The distribution over the vocabulary for sampling and scoring. Steps in order: logits *
@@ -508,7 +511,7 @@ typedef struct rlhf_compute {
     rlhf_status (*rope)(void *ctx, const rlhf_rope *, rlhf_dev x, uint32_t rows);
     // dx has the layout of x. On entry it is the gradient of rope's output; on return it is the
     // gradient of rope's input. Adds the gradients of gamma_q and gamma_k to dgamma_q and dgamma_k,
-    // f32 [head_dim], in a fixed order over rows and heads. dgamma_q and dgamma_k may be NULL;
+    // f32 of their sizes, in a fixed order over rows and heads. dgamma_q and dgamma_k may be NULL;
     // without norms they must be NULL.
     rlhf_status (*rope_bwd)(void *ctx, const rlhf_rope *, rlhf_dev dx, rlhf_dev dgamma_q,
                             rlhf_dev dgamma_k, uint32_t rows);
