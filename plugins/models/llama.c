@@ -14,11 +14,13 @@ enum family {
     GEMMA3,
     GRANITE,
     GRANITE_HYBRID,
-    PHI3
+    PHI3,
+    OLMO2
 };
 static const char *const names[] = {"llama",   "mistral",          "qwen2",      "qwen3",
                                     "smollm3", "gemma2",           "vaultgemma", "gemma3_text",
-                                    "granite", "granitemoehybrid", "phi3",       NULL};
+                                    "granite", "granitemoehybrid", "phi3",       "olmo2",
+                                    NULL};
 
 // Granite 4: gate and up projection are one tensor.
 static const struct rlhf_tf_name hybrid_layers[] = {
@@ -101,6 +103,10 @@ static const struct rlhf_tf_family families[] = {
                         .layers = hybrid_layers},
     // also Phi-3.5 and Phi-4 (2024), Phi-4-mini (2025)
     [PHI3] = {.reads = RLHF_TF_READS_WINDOW | RLHF_TF_READS_PHI, .layers = phi_layers},
+    // 2024: norms only after the blocks (Team OLMo 2024)
+    [OLMO2] = {.reads = RLHF_TF_READS_ATTENTION_BIAS,
+               .norm_at = RLHF_TF_NORM_AFTER,
+               .qk_norm = RLHF_TF_QK_NORM_WIDTH},
 };
 
 struct config {
@@ -124,7 +130,7 @@ static const rlhf_plugin descriptor = {
     .id = "org.rlhf-host.model.llama",
     .version = RLHF_SDK_VERSION,
     .summary = "llama, mistral, qwen2, qwen3, smollm3, gemma2, vaultgemma, gemma3_text, granite, "
-               "granitemoehybrid, phi3: causal language model and sequence classifier",
+               "granitemoehybrid, phi3, olmo2: causal language model and sequence classifier",
     .vendor = "rlhf-host",
     .license = "Apache-2.0",
     RLHF_TF_PLUGIN(struct config, opts, create),

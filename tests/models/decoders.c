@@ -36,6 +36,8 @@ const struct setting wider_qwen3[] = {
 const struct setting llama_score[] = {TINY, {"pad_token_id", "29"}, END};
 const struct setting smollm3_score[] = {
     WIDE, {"no_rope_layers", "1,0"}, {"pad_token_id", "29"}, END};
+const struct setting olmo2_score[] = {
+    WIDE, {"pad_token_id", "29"}, {"rms_norm_eps", "1e-5"}, END};
 const struct setting qwen3_score[] = {
     WIDE, {"pad_token_id", "29"}, END};
 
@@ -84,6 +86,11 @@ const struct setting tiny_granite[] = {WIDE, SCALARS, {"rms_norm_eps", "1e-2"}, 
 const struct setting tiny_hybrid[] = {
     WIDE, HYBRID, {"position_embedding_type", "rope"}, {"tie_word_embeddings", "true"}, END};
 static const struct setting hybrid_no_rope[] = {WIDE, HYBRID, END};
+
+const struct setting tiny_olmo2[] = {
+    WIDE, {"attention_bias", "1"}, {"rms_norm_eps", "1e-3"}, END};
+static const struct setting olmo2_tied[] = {
+    TINY, {"tie_word_embeddings", "true"}, {"rms_norm_eps", "1e-5"}, {"rope_theta", "1000"}, END};
 
 // What the plugins llama.so and outside_family.so compute alike.
 static const struct setting outside_granite[] = {
@@ -150,6 +157,8 @@ const struct decoder decoders[N_DECODERS] = {
     {"phi3", "phi3", tiny_phi3, 0, 0},
     {"phi3_short", "phi3", phi3_short, 0, 0},
     {"phi3_long", "phi3", long_phi3, 0, 0},
+    {"olmo2", "olmo2", tiny_olmo2, 0, 0},
+    {"olmo2_tied", "olmo2", olmo2_tied, 0, 0},
     {"granite", "outside_family", outside_granite, 0, 0},
     {"smollm3", "outside_family", outside_no_rope, 0, 0},
     {"no_rope", "smollm3", no_rope, 1, 0},

@@ -11,7 +11,7 @@ struct decoder {
     int32_t partly, reserved;
 };
 
-enum { N_DECODERS = 28 };
+enum { N_DECODERS = 30 };
 extern const struct decoder decoders[N_DECODERS];
 // Two models that together cover everything. tiny_qwen2 has grouped heads, biases and a tied head.
 // tiny_qwen3 has norms of heads, wide heads, an untied head and stretched positions.
@@ -29,8 +29,10 @@ extern const struct setting tiny_gemma3[];
 extern const struct setting tiny_gemma2[]; // capped scores; a window in every second layer
 // three quarters of a head rotate, and every layer has a window; longrope with the long factors
 extern const struct setting tiny_phi3[], long_phi3[];
+// norms after blocks, and of all queries and all keys of a token
+extern const struct setting tiny_olmo2[];
 // pad_token_id 29
-extern const struct setting llama_score[], qwen3_score[], smollm3_score[], phi3_score[],
-    gemma2_score[];
+extern const struct setting llama_score[], qwen3_score[], smollm3_score[], gemma2_score[],
+    phi3_score[], olmo2_score[];
 
 #endif

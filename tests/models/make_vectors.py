@@ -229,6 +229,8 @@ DECODERS = {
     # Some rows are longer than the original context and some are not; here all have the long factors.
     "phi3_long": (hf.Phi3ForCausalLM, phi(original=8, short=[2.0, 5.0], long=[2.0, 5.0], tie_word_embeddings=True,
                                           partial_rotary_factor=0.5)),
+    "olmo2": (hf.Olmo2ForCausalLM, hf.Olmo2Config(**WIDE, attention_bias=True, rms_norm_eps=1e-3)),
+    "olmo2_tied": (hf.Olmo2ForCausalLM, hf.Olmo2Config(**TINY, tie_word_embeddings=True, rope_theta=1000.0)),
 }
 # The same with other positions: log-probs and the gradients of one matrix.
 ROTARY = {
@@ -379,6 +381,8 @@ def main():
         hf.Gemma2Config(**dict(CAPPED, **padded))).double())
     classifier("phi3_score", hf.Phi3ForSequenceClassification(
         hf.Phi3Config(**dict(TINY, **padded, partial_rotary_factor=0.5))).double())
+    classifier("olmo2_score", hf.Olmo2ForSequenceClassification(
+        hf.Olmo2Config(**dict(WIDE, **padded))).double())
     classifier("gpt2_padded", gpt2_classifier(3, 29))
 
 

@@ -38,6 +38,7 @@ static void test_scores(void **state) {
     vec_classifier(&backend, "llama", llama_score, "llama_score");
     vec_classifier(&backend, "qwen3", qwen3_score, "qwen3_score");
     vec_classifier(&backend, "smollm3", smollm3_score, "smollm3_score");
+    vec_classifier(&backend, "olmo2", olmo2_score, "olmo2_score");
     vec_classifier(&backend, "gemma2", gemma2_score, "gemma2_score");
     vec_classifier(&backend, "phi3", phi3_score, "phi3_score");
 }

@@ -33,7 +33,8 @@ static const struct shape tiny_decoders[] = {{"qwen2", "qwen2", tiny_qwen2, 61, 
                                              {"gemma3", "gemma3_text", tiny_gemma3, 61, 7, 12, 2},
                                              {"granite", "granite", tiny_granite, 61, 7, 12, 5},
                                              {"phi3", "phi3", tiny_phi3, 61, 7, 12, 2},
-                                             {"longrope", "phi3", long_phi3, 61, 7, 12, 2}};
+                                             {"longrope", "phi3", long_phi3, 61, 7, 12, 2},
+                                             {"olmo2", "olmo2", tiny_olmo2, 61, 7, 12, 5}};
 static const struct shape wide_decoders[] = {
     {"wide", "qwen3", wider_qwen3, 1037, 40, 50, 2},
     {"wide window", "qwen2", wider_window, 1037, 40, 50, 2}};
@@ -163,8 +164,10 @@ static void test_decoders_cpu(void **state) {
     check(&tiny_decoders[2], "cpu", RLHF_F32);
     check(&tiny_decoders[3], "cpu", RLHF_F32);
     check(&tiny_decoders[3], "cpu", RLHF_BF16);
-    check(&tiny_decoders[4], "cpu", RLHF_F32);
-    check(&tiny_decoders[4], "cpu", RLHF_BF16);
+    for (size_t i = 4; i < sizeof tiny_decoders / sizeof *tiny_decoders; i++) {
+        check(&tiny_decoders[i], "cpu", RLHF_F32);
+        check(&tiny_decoders[i], "cpu", RLHF_BF16);
+    }
     if (backend_is_slow()) return;
     for (size_t i = 0; i < sizeof wide_decoders / sizeof *wide_decoders; i++) {
         check(&wide_decoders[i], "cpu", RLHF_F32);

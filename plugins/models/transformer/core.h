@@ -45,7 +45,7 @@ enum rlhf_tf_slot {
     RLHF_TF_N1_B,
     RLHF_TF_QKV_W, // d -> q + 2 kv: queries, keys, values (widths: struct rlhf_tf_widths)
     RLHF_TF_QKV_B,
-    RLHF_TF_QN_G, // norm of each head of queries, and of keys [head_dim]
+    RLHF_TF_QN_G, // norm of queries, and of keys: [head_dim]; RLHF_TF_QK_NORM_WIDTH: [q], [kv]
     RLHF_TF_KN_G,
     RLHF_TF_PROJ_W, // attention output, q -> d
     RLHF_TF_PROJ_B,
@@ -95,7 +95,8 @@ enum rlhf_tf_norm_at {
 // RMS norms of queries and of keys before they are rotated.
 enum rlhf_tf_qk_norm {
     RLHF_TF_QK_NORM_NONE = 0,
-    RLHF_TF_QK_NORM_HEAD = 1 // of each head (Qwen3, 2025)
+    RLHF_TF_QK_NORM_HEAD = 1, // of each head (Qwen3, 2025)
+    RLHF_TF_QK_NORM_WIDTH = 2 // of all queries of a token, and of all its keys (OLMo 2, 2024)
 };
 
 // The linear layers of the trunk that have biases.

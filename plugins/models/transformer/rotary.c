@@ -64,6 +64,7 @@ rlhf_rope rlhf__tf_rope_args(const struct rlhf__tf *m, const struct rlhf__tf_row
                    .stride = rlhf_tf_widths(a).qkv,
                    .eps = a->norm_eps,
                    .gamma_offset = a->norm_offset,
+                   .whole = a->qk_norm == RLHF_TF_QK_NORM_WIDTH,
                    .pos = rows->pos,
                    .turn = rlhf_dev_at(m->turn.p, other ? table : 0),
                    .raw = raw,

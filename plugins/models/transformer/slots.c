@@ -35,6 +35,12 @@ static struct rlhf__tf_shape gain(const struct rlhf__tf *m, int32_t n) {
     return vector(n, m->arch.norm_offset == 0.0 ? RLHF_INIT_ONE : RLHF_INIT_ZERO);
 }
 
+// The gain of the norm of queries or keys, which have n elements in all.
+static struct rlhf__tf_shape qk_gain(const struct rlhf__tf *m, int32_t n) {
+    if (m->arch.qk_norm == RLHF_TF_QK_NORM_NONE) return absent();
+    return gain(m, m->arch.qk_norm == RLHF_TF_QK_NORM_HEAD ? m->arch.head_dim : n);
+}
+
 static struct rlhf__tf_shape offset(const struct rlhf__tf *m, int32_t n) {
     return m->arch.norm == RLHF_TF_NORM_RMS ? absent() : vector(n, RLHF_INIT_ZERO);
 }
@@ -146,8 +152,9 @@ static struct rlhf__tf_shape layer_shape(const struct rlhf__tf *m, int32_t slot)
     case RLHF_TF_P2_G:
         return rlhf__tf_norms_after(a) ? gain(m, a->d) : absent();
     case RLHF_TF_QN_G:
+        return qk_gain(m, n.q);
     case RLHF_TF_KN_G:
-        return a->qk_norm ? gain(m, a->head_dim) : absent();
+        return qk_gain(m, n.kv);
     case RLHF_TF_QKV_W:
         return linear(m, n.d, n.qkv, std);
     case RLHF_TF_QKV_B:

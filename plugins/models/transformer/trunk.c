@@ -53,7 +53,7 @@ static struct share share_of(const struct rlhf__tf *m, const struct rlhf__tf_wor
                       .stats = f32 * rlhf__tf_stats(m),
                       .qkv = act * (uint64_t)n.qkv,
                       .raw = act * (uint64_t)(n.q + n.kv),
-                      .raw_stats = f32 * (uint64_t)(m->arch.n_head + m->arch.n_kv_head),
+                      .raw_stats = f32 * rlhf__tf_qk_stats(m),
                       .att = act * (uint64_t)n.q,
                       .lse = f32 * (uint64_t)m->arch.n_head,
                       .fc = act * (uint64_t)n.fc,

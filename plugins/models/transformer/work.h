@@ -79,7 +79,7 @@ struct rlhf__tf_acts {
     rlhf_dev stats1, stats2;    // f32 [T, 2], mean and 1/std of both norms; RMS: [T]
     rlhf_dev qkv;               // act dtype [T, q + 2 kv], rotated if positions are rotary
     rlhf_dev raw;               // act dtype [T, q + kv], queries and keys before their norms; with
-    rlhf_dev raw_stats;         // f32 [T, heads + kv heads], 1/rms; only if heads are normed
+    rlhf_dev raw_stats;         // f32 [T, rlhf__tf_qk_stats()], 1/rms; only with qk_norm
     rlhf_dev att;               // act dtype [T, q]
     // With norms of the blocks' outputs: f32 [T, d], the outputs of attention and of the MLP before
     // their norms; [T], the stats of these norms; f32 [T, d], for a norm's output where the stream
