@@ -122,6 +122,12 @@ FAMILIES = {
     "phi3-scaled": lambda: phi(16, original_max_position_embeddings=32, rope_parameters=longrope(
         [2.0 + i for i in range(8)], [2.0 + i for i in range(8)], factor=3.0, attention_factor=0.8, rope_theta=500.0),
                                long_factors=True, num_key_value_heads=3, sliding_window=20),
+    "olmo2": lambda: config(hf.Olmo2Config, num_attention_heads=3, num_key_value_heads=None),
+    "olmo2-tied": lambda: config(hf.Olmo2Config, tie_word_embeddings=True, head_dim=24),
+    "olmo2-bias": lambda: config(hf.Olmo2Config, attention_bias=True, num_key_value_heads=1, head_dim=8),
+    "olmo2-heads": lambda: config(hf.Olmo2Config, num_attention_heads=4, head_dim=256, rms_norm_eps=1e-3),
+    "olmo2-yarn": lambda: config(hf.Olmo2Config, rope_parameters=dict(YARN), num_key_value_heads=3),
+    "olmo2-llama3": lambda: config(hf.Olmo2Config, rope_parameters=dict(LLAMA3), tie_word_embeddings=True, hidden_act="gelu"),
     "gpt2": lambda: hf.GPT2Config(vocab_size=VOCAB, n_positions=POSITIONS, n_embd=48, n_layer=3, n_head=6,
                                   bos_token_id=1, eos_token_id=2),
 }
@@ -136,6 +142,7 @@ WIDE = {
     "granite-wide": lambda: config(hf.GraniteConfig, tie_word_embeddings=True, **WIDTH, **MICRO),
     "gemma2-wide": lambda: gemma2(**WIDTH, num_attention_heads=6, sliding_window=40),
     "gemma3-wide": lambda: gemma(**WIDTH, num_attention_heads=6, sliding_window=40),
+    "olmo2-wide": lambda: config(hf.Olmo2Config, rope_parameters={"rope_type": "default", "rope_theta": 5e5}, **WIDTH),
     "gpt2-wide": lambda: hf.GPT2Config(vocab_size=VOCAB, n_positions=POSITIONS, n_embd=384, n_layer=4, n_head=6,
                                        bos_token_id=1, eos_token_id=2),
 }

@@ -33,6 +33,8 @@ static const struct {
     {"vaultgemma", NULL, "VaultGemmaForCausalLM"},
     {"gemma3_text", "score.weight", "Gemma3TextForSequenceClassification"},
     {"gemma3_text", NULL, "Gemma3ForCausalLM"},
+    {"olmo2", "score.weight", "Olmo2ForSequenceClassification"},
+    {"olmo2", NULL, "Olmo2ForCausalLM"},
     {"granite", NULL, "GraniteForCausalLM"},
     {"granitemoehybrid", NULL, "GraniteMoeHybridForCausalLM"},
     {"phi3", "score.weight", "Phi3ForSequenceClassification"},
