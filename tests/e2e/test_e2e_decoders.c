@@ -248,8 +248,8 @@ static void refused(void **state) {
         {"phi3", "s/\\[1.5, 40\\]/[1.5]/", "rope_scaling.long_factor has 1 numbers; it must have"},
         {"qwen3", "s/\"qwen3\"/\"qwen3_moe\"/",
          "model_type 'qwen3_moe' is not supported; supported: distilbert, gemma2, gemma3_text, "
-         "gpt2, granite, granitemoehybrid, llama, mistral, phi3, qwen2, qwen3, smollm3, "
-         "vaultgemma"},
+         "gpt2, granite, granitemoehybrid, llama, mistral, olmo2, phi3, qwen2, qwen3, "
+         "smollm3, vaultgemma"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         done(t, e2e_shell(t, "rm -rf x && cp -r %s x && sed -i '%s' x/config.json", cases[i].model,
