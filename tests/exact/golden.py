@@ -23,7 +23,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 GOLDEN = os.path.join(HERE, "golden.txt")
 LEVELS = ("amx", "avx512_bf16", "avx512", "avx2", "baseline", "neon")
 # jobs that `baseline` runs too; it takes ten times as long as avx2
-SMALL = ("llama", "qwen3", "smollm3", "window", "granite", "gemma3", "gemma2", "phi3")
+SMALL = ("llama", "qwen3", "smollm3", "window", "granite", "gemma3", "gemma2", "phi3", "olmo2")
 
 SAMPLED = "--set batch.size=8 --set sampling.max_new_tokens=12 --phases 2"
 ROWS = "--set batch.size=8 --phases 2"
@@ -34,7 +34,8 @@ RANDOM = "--set policy.init=random"
 # For jobs whose policy is `trained`: the run that makes this policy. (Adapters need a trained model.)
 BEFORE = {job: f"--algo sft.so --policy {model} --data texts.jsonl --phases 1 --set batch.size=8 {RANDOM} {BOS}"
           for job, model in (("llama", "llama"), ("smollm3_low_rank", "smollm3"), ("granite_low_rank", "granite"),
-                            ("gemma3_low_rank", "gemma3"), ("gemma2_low_rank", "gemma2"), ("phi3_low_rank", "phi3"))}
+                            ("gemma3_low_rank", "gemma3"), ("gemma2_low_rank", "gemma2"), ("phi3_low_rank", "phi3"),
+                            ("olmo2_low_rank", "olmo2"))}
 JOBS = {
     "ppo": f"--algo ppo.so --reward imdb.so {SAMPLED}",
     "grpo": f"--algo grpo.so --reward imdb.so {SAMPLED} --set algo.group_size=4 "
@@ -71,6 +72,10 @@ JOBS = {
             f"{RANDOM} {BOS} --set algo.group_size=4",
     "phi3_low_rank": f"--algo ppo.so --policy trained --prompts prompts.jsonl --reward python.so:file=reward.py,function=score "
                      f"{LONG} --set policy.adapter.rank=4 {BOS}",
+    "olmo2": f"--algo grpo.so --policy olmo2 --prompts prompts.jsonl --reward python.so:file=reward.py,function=score {TINY} "
+             f"{RANDOM} {BOS} --set algo.group_size=4",
+    "olmo2_low_rank": f"--algo ppo.so --policy trained --prompts prompts.jsonl --reward python.so:file=reward.py,function=score "
+                      f"{TINY} --set policy.adapter.rank=4 {BOS}",
 }
 QUIET = "--set log.tensorboard=false --set log.samples_every=1 --out run"
 
@@ -111,6 +116,8 @@ PHI3 = {"model_type": "phi3", "architectures": ["Phi3ForCausalLM"], "intermediat
         "num_key_value_heads": 2, "head_dim": 24, "sliding_window": 13, "partial_rotary_factor": 0.75, "long_factors": True,
         "original_max_position_embeddings": 16, "rope_scaling": {
             "type": "longrope", "short_factor": [1.0] * 9, "long_factor": [1.0, 1.1, 1.3, 1.7, 2.0, 3.0, 5.0, 8.0, 20.0]}}
+OLMO2 = {"model_type": "olmo2", "architectures": ["Olmo2ForCausalLM"], "intermediate_size": 600, "num_attention_heads": 4,
+         "num_key_value_heads": 2, "attention_bias": True, "rope_theta": 5e5}
 
 
 def write_lines(path, lines):
@@ -133,7 +140,7 @@ def prepare(build, where):
     with open(f"{source}/config.json") as f:
         gpt2 = json.load(f)
     for name, config in (("llama", LLAMA), ("qwen3", QWEN3), ("smollm3", SMOLLM3), ("mistral", MISTRAL), ("qwen2", QWEN2),
-                         ("granite", GRANITE), ("gemma3", GEMMA3), ("gemma2", GEMMA2), ("phi3", PHI3)):
+                         ("granite", GRANITE), ("gemma3", GEMMA3), ("gemma2", GEMMA2), ("phi3", PHI3), ("olmo2", OLMO2)):
         shutil.copytree(source, f"{where}/{name}")
         ids = {k: gpt2[k] for k in ("vocab_size", "bos_token_id", "eos_token_id") if k in gpt2}
         with open(f"{where}/{name}/config.json", "w") as f:

@@ -97,6 +97,8 @@ static const struct setting outside_granite[] = {
     WIDE, {"rms_norm_eps", "1e-2"}, {"token_factor", "3"}, {"block_factor", "0.22"},
     {"score_factor", "0.28284271247461900976"}, // 0.1 sqrt(8)
     {"logit_divisor", "1.3"}, END};
+static const struct setting outside_olmo2[] = {
+    WIDE, {"after", "1"}, {"attention_bias", "1"}, {"rms_norm_eps", "1e-3"}, END};
 static const struct setting outside_no_rope[] = {
     WIDE, {"skips", "1"}, {"attention_bias", "1"}, {"rope_theta", "2e6"},
     {"tie_word_embeddings", "true"}, END};
@@ -161,6 +163,7 @@ const struct decoder decoders[N_DECODERS] = {
     {"olmo2_tied", "olmo2", olmo2_tied, 0, 0},
     {"granite", "outside_family", outside_granite, 0, 0},
     {"smollm3", "outside_family", outside_no_rope, 0, 0},
+    {"olmo2", "outside_family", outside_olmo2, 0, 0},
     {"no_rope", "smollm3", no_rope, 1, 0},
     {"no_rope_interval", "smollm3", no_rope_interval, 1, 0},
     {"rope_linear", "llama", linear, 1, 0},

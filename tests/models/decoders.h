@@ -11,7 +11,7 @@ struct decoder {
     int32_t partly, reserved;
 };
 
-enum { N_DECODERS = 30 };
+enum { N_DECODERS = 31 };
 extern const struct decoder decoders[N_DECODERS];
 // Two models that together cover everything. tiny_qwen2 has grouped heads, biases and a tied head.
 // tiny_qwen3 has norms of heads, wide heads, an untied head and stretched positions.

@@ -1,12 +1,13 @@
 // outside_family.c: a family as a plugin from outside implements it, on the installed headers of
 // the transformer core: a Llama with Granite's four factors, of which every second layer rotates
-// nothing. test_decoders.c compares it with transformers.
+// nothing, or with OLMo 2's norms. test_decoders.c compares it with transformers.
 #include <transformer/decoder.h>
 
 struct config {
     struct rlhf_tf_decoder common;
     double token_factor, block_factor, score_factor, logit_divisor;
-    int32_t skips, reserved; // skips 1: every second layer does not rotate
+    int32_t skips; // 1: every second layer does not rotate
+    int32_t after; // 1: norms after the blocks, and of all queries and all keys of a token
 };
 
 static const rlhf_opt options[] = {
@@ -16,6 +17,7 @@ static const rlhf_opt options[] = {
     RLHF_OPT_F64_ABOVE(struct config, score_factor, 1, 0, 1e9, "factor of attention scores"),
     RLHF_OPT_F64_ABOVE(struct config, logit_divisor, 1, 0, 1e9, "divisor of the logits"),
     RLHF_OPT_BOOL(struct config, skips, 0, "every second layer does not rotate"),
+    RLHF_OPT_BOOL(struct config, after, 0, "OLMo 2's norms"),
 };
 
 static rlhf_status skip(const rlhf_host *host, struct rlhf_tf_arch *a) {
@@ -30,10 +32,13 @@ static rlhf_status skip(const rlhf_host *host, struct rlhf_tf_arch *a) {
 }
 
 static rlhf_status create(const rlhf_host *host, const void *config, void **self) {
-    static const struct rlhf_tf_family family = {.reads = RLHF_TF_READS_ATTENTION_BIAS};
+    static const struct rlhf_tf_family families[] = {{.reads = RLHF_TF_READS_ATTENTION_BIAS},
+                                                     {.reads = RLHF_TF_READS_ATTENTION_BIAS,
+                                                      .norm_at = RLHF_TF_NORM_AFTER,
+                                                      .qk_norm = RLHF_TF_QK_NORM_WIDTH}};
     const struct config *c = config;
     struct rlhf_tf_arch a;
-    RLHF_TRY(rlhf_tf_decoder_arch(host, &c->common, &family, &a));
+    RLHF_TRY(rlhf_tf_decoder_arch(host, &c->common, &families[c->after], &a));
     if (c->skips) RLHF_TRY(skip(host, &a));
     a.embed_scale = c->token_factor;
     a.residual_scale = c->block_factor;

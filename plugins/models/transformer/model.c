@@ -22,7 +22,8 @@ static const char *wrong_arch(const struct rlhf_tf_arch *a) {
         return "norms of queries and keys are not implemented in layers that do not rotate";
     if (a->norm == RLHF_TF_NORM_LAYER && rlhf__tf_norms_after(a))
         return "norms of the outputs of blocks are implemented only as RMS norms";
-    if (a->residual_scale != 0 && (a->norm_at != RLHF_TF_NORM_BEFORE || !a->rotary.frequency))
+    if (a->residual_scale != 0 && a->residual_scale != 1 &&
+        (a->norm_at != RLHF_TF_NORM_BEFORE || !a->rotary.frequency))
         return "residual_scale is implemented only in stacks with rotary positions and norms "
                "before "
                "each block alone";
