@@ -99,7 +99,7 @@ def check_adapters(host, root):
 
     wrong = 0
     for name, targets in (("gpt2", ["c_attn", "c_proj", "c_fc"]), ("qwen3", "all-linear"), ("llama3", ["q_proj", "o_proj"]),
-                          ("gemma3", "all-linear")):
+                          ("gemma3", "all-linear"), ("olmo2", "all-linear")):
         base, where = os.path.abspath(f"{root}/{name}"), f"{root}/{name}-adapter"
         model = hf.AutoModelForCausalLM.from_pretrained(base)
         made = peft.get_peft_model(model, peft.LoraConfig(r=4, lora_alpha=8, target_modules=targets,
@@ -117,7 +117,7 @@ def check_adapters(host, root):
 
 def check_rewards(host, root):
     wrong = 0
-    for name in ("gpt2", "qwen3", "gemma3"):
+    for name in ("gpt2", "qwen3", "gemma3", "olmo2"):
         where = f"{root}/{name}-reward"
         config = hf.AutoConfig.from_pretrained(f"{root}/{name}", num_labels=1)
         config.pad_token_id = 0

@@ -23,9 +23,10 @@ class Parts:
         # Granite's factors of the embeddings and of what is added to the stream; the divisor of its logits
         self.token, self.block = getattr(c, "embedding_multiplier", 1.0), getattr(c, "residual_multiplier", 1.0)
         self.divisor = getattr(c, "logits_scaling", 1.0)
-        # Gemma: norms after the blocks (not VaultGemma), gains that are stored without 1, and capped logits
+        # Gemma (not VaultGemma) and OLMo: norms after the blocks; Gemma: gains that are stored without 1, and capped logits
         self.after = hasattr(self.blocks[0], "post_feedforward_layernorm")
-        self.gain = 1 + self.norm.weight if "gemma" in c.model_type else self.norm.weight
+        self.one = 1 if "gemma" in c.model_type else 0
+        self.gain = self.one + self.norm.weight
         self.cap = getattr(c, "final_logit_softcapping", None)
 
     def attention(self, b):
@@ -39,8 +40,8 @@ class Parts:
         """From directions g of the stream, those of the output projection's result `raw`, with the norm's scale fixed."""
         if not self.after:
             return g
-        n = b.post_attention_layernorm
-        return g * (1 + n.weight) / (raw.pow(2).mean(-1, keepdim=True) + n.eps).sqrt()
+        gain = self.one + b.post_attention_layernorm.weight
+        return g * gain / (raw.pow(2).mean(-1, keepdim=True) + self.eps).sqrt()
 
     def product(self, b):
         return b.attn.c_proj if self.gpt2 else b.self_attn.o_proj
@@ -53,7 +54,8 @@ class Parts:
         return m.c_proj if self.gpt2 else m.output_linear if hasattr(m, "output_linear") else m.down_proj
 
     def before(self, b):
-        return b.ln_1 if self.gpt2 else b.input_layernorm
+        """The norm of attention's input; OLMo 2 has none."""
+        return b.ln_1 if self.gpt2 else getattr(b, "input_layernorm", None)
 
     def matrix(self, b):
         """The weight of the attention's output projection, as [heads, width, d]."""
@@ -101,7 +103,7 @@ def look(p, ids, changes=()):
         attention, mlp = p.added(b)
         for key, module, given in (("in", b, True), ("attention", attention, False), ("heads", p.product(b), True),
                                    ("raw", p.product(b), False), ("mlp", mlp, False), ("out", b, False),
-                                   ("normed", p.before(b), False)):
+                                   ("normed", p.before(b) or b, not p.before(b))):
             watch((i, key), module, given)
     watch("final", p.norm)
     with torch.no_grad():

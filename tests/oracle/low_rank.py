@@ -22,7 +22,7 @@ from safetensors.torch import load_file
 import curve
 import families
 
-NAMES = ("gpt2", "llama3", "qwen2", "qwen3", "smollm3-bias", "granite-hybrid", "phi3-part")
+NAMES = ("gpt2", "llama3", "qwen2", "qwen3", "smollm3-bias", "granite-hybrid", "phi3-part", "olmo2-bias")
 RANK, ALPHA, STEPS, LIMIT = 4, 6, 20, 1e-4
 
 
