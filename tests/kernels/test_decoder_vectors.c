@@ -112,7 +112,8 @@ static void normed_rope(struct call *k, rlhf_rope g, double offset, const char *
     rope_of(k, &g, name);
 }
 
-static void rope(struct call *k) {
+// Without norms; all elements of a head are rotated.
+static rlhf_rope plain_rope(struct call *k) {
     rlhf_rope g = {.size = sizeof g,
                    .heads = HEADS,
                    .kv_heads = KV_HEADS,
@@ -127,17 +128,26 @@ static void rope(struct call *k) {
     numbers_floats(vectors, "turn", turn, N_POS * DIM);
     g.pos = call_ints(k, pos, ROWS);
     g.turn = call_floats(k, turn, N_POS * DIM, RLHF_F32);
+    return g;
+}
+
+static void rope(struct call *k) {
+    float turn[N_POS * DIM];
+    rlhf_rope g = plain_rope(k);
     rope_of(k, &g, "rope");
     normed_rope(k, g, 0, "norm_rope");
     normed_rope(k, g, 1, "one_rope");
-    g.whole = 1;
-    normed_rope(k, g, 0, "whole_rope");
-    g.whole = 0;
     numbers_floats(vectors, "part_turn", turn, N_POS * PART);
     g.turn = call_floats(k, turn, N_POS * PART, RLHF_F32);
     g.rotary_dim = PART;
     rope_of(k, &g, "part_rope");
     normed_rope(k, g, 1, "part_norm_rope");
+}
+
+static void whole_rope(struct call *k) {
+    rlhf_rope g = plain_rope(k);
+    g.whole = 1;
+    normed_rope(k, g, 0, "whole_rope");
 }
 
 static void on_all(void **state, void (*run)(struct call *)) {
@@ -154,9 +164,11 @@ static void rms_norms(void **state) { on_all(state, rms_norm); }
 static void silus(void **state) { on_all(state, silu); }
 static void gates(void **state) { on_all(state, gate); }
 static void ropes(void **state) { on_all(state, rope); }
+static void whole_ropes(void **state) { on_all(state, whole_rope); }
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(rms_norms), cmocka_unit_test(silus),
-                                       cmocka_unit_test(gates), cmocka_unit_test(ropes)};
+                                       cmocka_unit_test(gates), cmocka_unit_test(ropes),
+                                       cmocka_unit_test(whole_ropes)};
     return cmocka_run_group_tests_name("kernels: decoder vectors", tests, setup, teardown);
 }
