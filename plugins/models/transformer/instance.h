@@ -130,12 +130,6 @@ static inline uint64_t rlhf__tf_qk_stats(const struct rlhf__tf *m) {
     return a->qk_norm == RLHF_TF_QK_NORM_WIDTH ? 2 : (uint64_t)a->n_head + (uint64_t)a->n_kv_head;
 }
 
-// The size in bytes of one layer's keys (or values) for a session of n_slots slots.
-static inline uint64_t rlhf__tf_cache_bytes(const struct rlhf__tf *m, uint32_t n_slots,
-                                            uint32_t max_len) {
-    return (uint64_t)n_slots * max_len * (uint64_t)rlhf_tf_widths(&m->arch).kv * rlhf__tf_esz(m);
-}
-
 // Returns 1 if the model has an LM head. Encoders never have one. Classifiers have one only if the
 // architecture ties the LM head to the embedding: a classifier's checkpoint has no separate matrix
 // for it.
