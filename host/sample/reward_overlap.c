@@ -78,9 +78,7 @@ static void ask_all(struct rlhf__reward_overlap *a, const uint32_t *number,
                                             .log = a->q.log,
                                             .tally = &a->early[k].tally};
         if (!a->early[k].known) continue;
-        rlhf__instance_beside(q.plugin, 1);
         rlhf__reward_ask_overlapped(&q, r, number, &a->early[k]);
-        rlhf__instance_beside(q.plugin, 0);
     }
 }
 

@@ -63,7 +63,7 @@ static rlhf_status service_open(const rlhf_host *host, const rlhf_language_open 
     struct rlhf__served *o = NULL;
     rlhf_language_open q;
     *out = NULL;
-    if (!s) return rlhf__service_beside(host);
+    RLHF_TRY(rlhf__service_may(host, RLHF__SERVICE_OPENS_MODEL));
     RLHF_TRY(RLHF__TAKE(host, rlhf_language_open, &q, how, path));
     RLHF_TRY(rlhf__served_open(&s->models, host, q.path, NULL, &o));
     struct rlhf__language *shared = (struct rlhf__language *)(void *)o;
@@ -87,7 +87,8 @@ static rlhf_status service_open(const rlhf_host *host, const rlhf_language_open 
 
 static void service_close(const rlhf_host *host, rlhf_language_model *lm) {
     struct rlhf__language_service *s = of(host);
-    if (!s || !lm) return; // the service closes it later
+    if (!s || !lm || rlhf__service_may(host, RLHF__SERVICE_CLOSES) != RLHF_OK)
+        return; // the service closes it later
     struct rlhf_language_model **at = &s->first;
     while (*at && *at != lm)
         at = &(*at)->next;
@@ -148,7 +149,7 @@ static rlhf_status service_score(const rlhf_host *host, rlhf_language_model *lm,
     struct rlhf__error err = {0, ""};
     rlhf_language_rows q;
     rlhf_language_scores out;
-    if (!of(host)) return rlhf__service_beside(host);
+    RLHF_TRY(rlhf__service_may(host, RLHF__SERVICE_COMPUTES));
     RLHF_TRY(RLHF__TAKE(host, rlhf_language_rows, &q, how, prompt_len));
     RLHF_TRY(RLHF__TAKE(host, rlhf_language_scores, &out, to, logp));
     if (q.n == 0) return RLHF_OK;
@@ -168,7 +169,7 @@ static rlhf_status service_generate(const rlhf_host *host, rlhf_language_model *
     struct rlhf__error err = {0, ""};
     rlhf_language_request q;
     rlhf_language_responses out;
-    if (!of(host)) return rlhf__service_beside(host);
+    RLHF_TRY(rlhf__service_may(host, RLHF__SERVICE_COMPUTES));
     RLHF_TRY(RLHF__TAKE(host, rlhf_language_request, &q, how, flags));
     RLHF_TRY(RLHF__TAKE(host, rlhf_language_responses, &out, to, logp));
     if (q.n == 0) return RLHF_OK;

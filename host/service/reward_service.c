@@ -68,7 +68,7 @@ static rlhf_status service_open(const rlhf_host *host, const rlhf_reward_model_o
     struct rlhf__served *o = NULL;
     rlhf_reward_model_open q;
     *out = NULL;
-    if (!s) return rlhf__service_beside(host);
+    RLHF_TRY(rlhf__service_may(host, RLHF__SERVICE_OPENS_MODEL));
     RLHF_TRY(RLHF__TAKE(host, rlhf_reward_model_open, &q, how, path));
     RLHF_TRY(rlhf__served_open(&s->models, host, q.path, s, &o));
     *out = handle(o);
@@ -77,7 +77,8 @@ static rlhf_status service_open(const rlhf_host *host, const rlhf_reward_model_o
 
 static void service_close(const rlhf_host *host, rlhf_reward_model *m) {
     struct rlhf__reward_service *s = of(host);
-    if (s && m) rlhf__served_close(&s->models, &m->served); // else the service closes it later
+    if (s && m && rlhf__service_may(host, RLHF__SERVICE_CLOSES) == RLHF_OK)
+        rlhf__served_close(&s->models, &m->served); // else the service closes it later
 }
 
 static rlhf_status score(const struct rlhf_reward_model *m, const rlhf_reward_model_in *q,
@@ -98,7 +99,7 @@ static rlhf_status service_score(const rlhf_host *host, rlhf_reward_model *m,
     struct rlhf__error err = {0, ""};
     rlhf_reward_model_in q;
     rlhf_reward_model_out out;
-    if (!of(host)) return rlhf__service_beside(host);
+    RLHF_TRY(rlhf__service_may(host, RLHF__SERVICE_COMPUTES));
     RLHF_TRY(RLHF__TAKE(host, rlhf_reward_model_in, &q, how, reserved));
     RLHF_TRY(RLHF__TAKE(host, rlhf_reward_model_out, &out, to, token));
     if (q.n == 0) return RLHF_OK;

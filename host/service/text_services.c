@@ -78,7 +78,7 @@ static rlhf_status classifier_open(const rlhf_host *host, const rlhf_classifier_
     struct rlhf__served *o = NULL;
     rlhf_classifier_open q;
     *out = NULL;
-    if (!s) return rlhf__service_beside(host);
+    RLHF_TRY(rlhf__service_may(host, RLHF__SERVICE_OPENS_MODEL));
     RLHF_TRY(RLHF__TAKE(host, rlhf_classifier_open, &q, how, path));
     RLHF_TRY(rlhf__served_open(&s->classifiers, host, q.path, NULL, &o));
     *out = handle(o);
@@ -87,7 +87,8 @@ static rlhf_status classifier_open(const rlhf_host *host, const rlhf_classifier_
 
 static void classifier_close(const rlhf_host *host, rlhf_classifier *c) {
     struct rlhf__text_services *s = classifiers_of(host);
-    if (s && c) rlhf__served_close(&s->classifiers, &c->served); // else they close it later
+    if (s && c && rlhf__service_may(host, RLHF__SERVICE_CLOSES) == RLHF_OK)
+        rlhf__served_close(&s->classifiers, &c->served); // else they close it later
 }
 
 static rlhf_status classifier_info(const rlhf_host *host, const rlhf_classifier *c,
@@ -103,7 +104,7 @@ static rlhf_status classifier_logits(const rlhf_host *host, rlhf_classifier *c,
     struct rlhf__error err = {0, ""};
     rlhf_classifier_in q;
     rlhf_classifier_out out;
-    if (!classifiers_of(host)) return rlhf__service_beside(host);
+    RLHF_TRY(rlhf__service_may(host, RLHF__SERVICE_COMPUTES));
     RLHF_TRY(RLHF__TAKE(host, rlhf_classifier_in, &q, how, text));
     RLHF_TRY(RLHF__TAKE(host, rlhf_classifier_out, &out, to, logits));
     if (q.n == 0) return RLHF_OK;
@@ -136,6 +137,7 @@ static rlhf_status tokenizer_open(const rlhf_host *host, const rlhf_tokenizer_op
     struct rlhf__error err = {0, ""};
     rlhf_tokenizer_open q;
     *out = NULL;
+    RLHF_TRY(rlhf__service_may(host, RLHF__SERVICE_OPENS));
     RLHF_TRY(RLHF__TAKE(host, rlhf_tokenizer_open, &q, how, path));
     struct rlhf_tokenizer *t = calloc(1, sizeof *t);
     const rlhf_status st = t ? open_tokenizer(s, q.path, t, &err)
@@ -152,7 +154,7 @@ static rlhf_status tokenizer_open(const rlhf_host *host, const rlhf_tokenizer_op
 
 static void tokenizer_close(const rlhf_host *host, rlhf_tokenizer *t) {
     struct rlhf__text_services *s = tokenizers_of(host);
-    if (!t) return;
+    if (!t || rlhf__service_may(host, RLHF__SERVICE_CLOSES) != RLHF_OK) return;
     struct rlhf_tokenizer **at = &s->tokenizers;
     while (*at && *at != t)
         at = &(*at)->next;

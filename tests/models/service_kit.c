@@ -17,8 +17,18 @@ static const void *find(const rlhf_host *host, const char *id) {
     return rlhf__services_find(&k->session.services, id);
 }
 
+void service_kit_calls(struct service_kit *k, const char *function) {
+    if (function)
+        rlhf__on_call_begin(&k->whole.on_call, function);
+    else
+        rlhf__on_call_end(&k->whole.on_call, NULL);
+}
+
 int service_kit_init(struct service_kit *k) {
+    static const struct rlhf__plugin reward = {.desc = {.kind = RLHF_KIND_REWARD}};
     memset(k, 0, sizeof *k);
+    k->whole.instance.plugin = &reward;
+    service_kit_calls(k, "create()");
     k->host = (rlhf_host){.size = sizeof k->host, .fail = take, .service = find};
     if (rlhf__dirs_find(&k->dirs, NULL) != RLHF_OK) return -1;
     if (rlhf__plugins_open(&k->dirs, &k->plugins, NULL) != RLHF_OK) return -1;

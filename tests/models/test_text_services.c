@@ -4,6 +4,7 @@
 
 #include "service_kit.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -198,11 +199,76 @@ static void rows_are_scored(void **state) {
     works(f->models->score(&f->kit.host, f->m, &none, &out));
 }
 
+// ---- where services may be called ----
+
+static void *logits_there(void *st) {
+    const rlhf_str text = str("a film");
+    float out[2];
+    *(rlhf_status *)st = logits(1, &text, out);
+    return NULL;
+}
+
+static void *encode_there(void *st) {
+    rlhf_encode_out out = {.size = sizeof out};
+    const rlhf_encode_in in = {.size = sizeof in, .text = str("a film")};
+    *(rlhf_status *)st = f->tokenizers->encode(&f->kit.host, f->t, &in, &out);
+    return NULL;
+}
+
+static rlhf_status on_a_thread(void *(*call)(void *)) {
+    pthread_t thread;
+    rlhf_status st = RLHF_E_INTERNAL;
+    assert_int_equal(pthread_create(&thread, NULL, call, &st), 0);
+    pthread_join(thread, NULL);
+    return st;
+}
+
+// Objects are opened and closed in functions that are [main]. Models compute on the thread of a
+// call; any thread may encode.
+static void services_are_called_in_their_place(void **state) {
+    (void)state;
+    rlhf_classifier *c = NULL;
+    rlhf_tokenizer *t = NULL;
+    rlhf_reward_model *m = NULL;
+    const rlhf_classifier_open open_c = {.size = sizeof open_c};
+    const rlhf_tokenizer_open open_t = {.size = sizeof open_t, .path = f->policy};
+    const rlhf_reward_model_open open_m = {.size = sizeof open_m};
+    rlhf_status st;
+    service_kit_calls(&f->kit, "score()");
+    refused(f->classifiers->open(&f->kit.host, &open_c, &c), RLHF_E_INVALID,
+            "it called open() of a service in score(); objects are opened and closed in functions "
+            "that are [main], such as create()");
+    refused(f->tokenizers->open(&f->kit.host, &open_t, &t), RLHF_E_INVALID, "in score()");
+    refused(f->models->open(&f->kit.host, &open_m, &m), RLHF_E_INVALID, "in score()");
+    assert_true(!c && !t && !m);
+    assert_int_equal(f->kit.whole.broke, 0);
+    f->tokenizers->close(&f->kit.host, f->t);
+    assert_int_not_equal(f->kit.whole.broke, 0);
+    f->kit.whole.broke = 0;
+    works(on_a_thread(encode_there)); // it is still open
+    logits_there(&st);
+    works(st);
+    refused(on_a_thread(logits_there), RLHF_E_INVALID,
+            "it called a service from another thread than the one that called score(); only "
+            "encode, decode, and functions of rows may be called there");
+    service_kit_calls(&f->kit, NULL);
+    logits_there(&st);
+    refused(st, RLHF_E_INVALID, "it called a service after score() had returned");
+    for (int k = 0; k < 3; k++) {
+        static const char *const all[] = {"check_row()", "plan()", "begin()"};
+        service_kit_calls(&f->kit, all[k]);
+        works(f->tokenizers->open(&f->kit.host, &open_t, &t));
+        f->tokenizers->close(&f->kit.host, t);
+        assert_int_equal(f->kit.whole.broke, 0);
+    }
+}
+
 int main(void) {
 #define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(texts_are_classified),  TEST(long_texts_are_cut), TEST(texts_are_encoded),
-        TEST(the_policys_tokenizer), TEST(rows_are_scored),
+        TEST(texts_are_classified), TEST(long_texts_are_cut),
+        TEST(texts_are_encoded),    TEST(the_policys_tokenizer),
+        TEST(rows_are_scored),      TEST(services_are_called_in_their_place),
     };
     return cmocka_run_group_tests_name("text_services", tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 // test_on_call.c: what a plugin may report and write while one of its functions runs.
-#include "plugin/instance.h"
+#include "plugin/one_instance.h"
 
 #include "plugin/combine.h"
 #include "plugin/metric_names.h"

@@ -1,5 +1,5 @@
 // test_services.c: instances, their options, and the host's services.
-#include "plugin/instance.h"
+#include "plugin/one_instance.h"
 
 static void options_reach_the_plugin(void **state) {
     struct fixture *f = *state;

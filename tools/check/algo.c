@@ -21,6 +21,15 @@ static int all_finite(const float *x, int32_t n) {
     return 1;
 }
 
+// Returns 1 if all numbers of response tokens are finite. Those of prompts are ignored.
+static int responses_finite(const struct rlhf__algo_batch *b, const float *x) {
+    for (int32_t i = 0; i < b->n; i++) {
+        const int32_t from = b->offset[i] + b->prompt_len[i];
+        if (!all_finite(x + from, b->offset[i + 1] - from)) return 0;
+    }
+    return 1;
+}
+
 // Calls advantages() and checks its results. Returns 0 if it reported a violation. `side` is an
 // enum rlhf__guard_side.
 static int check_advantages(struct rlhf__probe *t, struct rlhf__algo_batch *b, int32_t side) {
@@ -30,7 +39,7 @@ static int check_advantages(struct rlhf__probe *t, struct rlhf__algo_batch *b, i
         rlhf__child_log_found(log, RLHF__CHECK_ADVANTAGES, "of a sound batch, %s", err.text);
         return 0;
     }
-    if (!all_finite(b->advantage, b->total) || !all_finite(b->returns, b->total)) {
+    if (!responses_finite(b, b->advantage) || !responses_finite(b, b->returns)) {
         rlhf__child_log_found(log, RLHF__CHECK_ADVANTAGES,
                               "an advantage or return is not finite although rewards are");
         return 0;

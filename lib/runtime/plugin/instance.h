@@ -21,8 +21,7 @@ struct rlhf__host {
     struct rlhf__cut_tables cut;
     struct rlhf__on_call on_call;
     struct rlhf__metrics_named left_out; // metrics that the log has named as left out
-    atomic_int broke;  // enum broken of services.c: a rule that the running call broke
-    atomic_int beside; // 1: called while the run's models compute (rlhf__instance_beside)
+    atomic_int broke; // enum broken of services.c: a rule that the running call broke
 };
 
 #endif

@@ -149,26 +149,20 @@ static int place_of(const struct rlhf__services *s, const char *id) {
     return -1;
 }
 
-static int has_models(const char *id) {
-    return strcmp(id, RLHF_SVC_CLASSIFIER) == 0 || strcmp(id, RLHF_SVC_REWARD_MODEL) == 0 ||
-           strcmp(id, RLHF_SVC_LANGUAGE_MODEL) == 0;
-}
-
 static const void *host_service(const rlhf_host *api, const char *id) {
     struct rlhf__host *h = behind(api);
-    if (!id || (atomic_load(&h->beside) && has_models(id))) return NULL;
+    if (!id) return NULL;
     return rlhf__services_for(h->services, id, h->instance.plugin->abi_minor, &h->cut);
-}
-
-void rlhf__instance_beside(const struct rlhf__instance *i, int beside) {
-    if (i->host) atomic_store(&behind(i->host)->beside, beside);
 }
 
 // Rules that make the running or the next call fail, even if the plugin ignores the status that it
 // got from the host.
-enum broken { BROKE_NONE = 0, REDUCE_IN_LOSS = 1, REDUCE_MISPLACED = 2 };
+enum broken { BROKE_NONE = 0, REDUCE_IN_LOSS = 1, REDUCE_MISPLACED = 2, SERVICE_CLOSED = 3 };
 
 static const char *broken_text(int broken) {
+    if (broken == SERVICE_CLOSED)
+        return "it called close() of a service in a function that is not [main], or on a thread of "
+               "its own";
     return broken == REDUCE_IN_LOSS
                ? "it called reduce(), which is not allowed in loss(), because the workers do not "
                  "make the same calls of loss(); add up the sums in minibatch_end() or phase_end()"
@@ -238,10 +232,52 @@ void rlhf__cut_tables_finish(struct rlhf__cut_tables *cut) {
         free(atomic_load(&cut->at[at]));
 }
 
-rlhf_status rlhf__service_beside(const rlhf_host *caller) {
-    return caller->fail(caller, RLHF_E_UNSUPPORTED,
-                        "models cannot be used while responses are sampled (rewards.overlap): a "
-                        "reward that uses them must not set RLHF_REWARD_EXTERNAL");
+// Returns 1 for a reward that may be called while the run's models compute (rewards.overlap).
+static int is_external(const struct rlhf__host *h) {
+    const struct rlhf__plugin *p = h->instance.plugin;
+    return p->desc.kind == RLHF_KIND_REWARD && (p->ops.reward.flags & RLHF_REWARD_EXTERNAL) != 0;
+}
+
+// Returns 1 if this function of a plugin is [main].
+static int is_main(const char *function) {
+    static const char *const all[] = {"create()", "destroy()", "plan()",  "check_row()",
+                                      "save()",   "load()",    "tools()", "why_unused()",
+                                      "begin()",  "phase()",   "end()"};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (strcmp(function, all[i]) == 0) return 1;
+    return 0;
+}
+
+rlhf_status rlhf__service_may(const rlhf_host *caller, enum rlhf__service_act act) {
+    struct rlhf__host *h = behind(caller);
+    char where[96], text[256] = "";
+    const char *inside = atomic_load(&h->on_call.inside);
+    if (act <= RLHF__SERVICE_OPENS_MODEL && is_external(h))
+        return caller->fail(caller, RLHF_E_UNSUPPORTED,
+                            "a reward with RLHF_REWARD_EXTERNAL cannot use models, because it may "
+                            "score while the run's models compute (rewards.overlap); leave out the "
+                            "flag");
+    if (misplaced(h, where, sizeof where))
+        snprintf(text, sizeof text,
+                 "it called a service %s; only encode, decode, and functions of rows may be called "
+                 "there",
+                 where);
+    else if (act != RLHF__SERVICE_COMPUTES && inside && !is_main(inside))
+        snprintf(text, sizeof text,
+                 "it called open() of a service in %s; objects are opened and closed in functions "
+                 "that are [main], such as create()",
+                 inside);
+    if (!*text) return RLHF_OK;
+    if (act == RLHF__SERVICE_CLOSES) return break_rule(h, SERVICE_CLOSED);
+    return caller->fail(caller, RLHF_E_INVALID, text);
+}
+
+const char *rlhf__host_enter(const rlhf_host *api, const char *function) {
+    return rlhf__on_call_begin(&behind(api)->on_call, function);
+}
+
+void rlhf__host_leave(const rlhf_host *api, const char *outer) {
+    rlhf__on_call_end(&behind(api)->on_call, outer);
 }
 
 rlhf_status rlhf__service_failed(const rlhf_host *caller, const struct rlhf__error *err) {

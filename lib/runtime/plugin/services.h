@@ -71,9 +71,24 @@ const void *rlhf__services_for(const struct rlhf__services *, const char *id, ui
                                struct rlhf__cut_tables *cut);
 void rlhf__cut_tables_finish(struct rlhf__cut_tables *); // [main]
 
-// Report that a service which uses models cannot be used now (rlhf__instance_beside). Returns
-// RLHF_E_UNSUPPORTED. [any]
-rlhf_status rlhf__service_beside(const rlhf_host *caller);
+// What a function of a service does.
+enum rlhf__service_act {
+    RLHF__SERVICE_COMPUTES, // with a model
+    RLHF__SERVICE_OPENS_MODEL,
+    RLHF__SERVICE_OPENS, // an object without a model
+    RLHF__SERVICE_CLOSES
+};
+
+// Returns RLHF_OK if the caller may do this now: one of its functions runs on this thread, and that
+// function is [main] or the service computes. Otherwise reports why not, and returns
+// RLHF_E_INVALID. A wrong close makes the plugin's call fail. A reward with RLHF_REWARD_EXTERNAL
+// may not use models (RLHF_E_UNSUPPORTED). [any]
+rlhf_status rlhf__service_may(const rlhf_host *caller, enum rlhf__service_act);
+
+// For plugins that the host itself implements (worker/): from now on, the caller counts as inside
+// of this function of the plugin that it stands in for. _enter returns what _leave needs. [any]
+const char *rlhf__host_enter(const rlhf_host *, const char *function);
+void rlhf__host_leave(const rlhf_host *, const char *outer);
 
 // Report to the caller's host that a service's call has failed, with the message of `err`. Returns
 // err->code. [any]
@@ -100,11 +115,6 @@ void rlhf__instance_close(struct rlhf__instance *i); // `i` may be NULL [main]
 // names in the run. If `metric` is NULL, the run receives them, as if this function had not been
 // called. [step]
 void rlhf__instance_metrics_to(const struct rlhf__instance *i, rlhf__metric_fn *metric, void *ctx);
-
-// If `beside` is 1, the instance is called on another thread while the run's models compute, until
-// this function is called with 0. During this time, the instance finds no services that use models.
-// [any]
-void rlhf__instance_beside(const struct rlhf__instance *i, int beside);
 
 // Write the message of the plugin's last host->fail into out[cap] and return its code. If the
 // plugin has not called host->fail, write "" and return 0. [any]

@@ -24,8 +24,6 @@ struct rlhf__ear {
     uint32_t messages;        // in this call
     rlhf_status said_code;    // code of `said`
     uint64_t bytes;           // in this call: bytes of all texts
-    // 1: the call is on another thread than the run's, so it must not use models
-    int32_t beside, reserved;
     struct rlhf__buf reports; // metrics of this call, as frames; reported only if it succeeds
     char said[2044];          // the failure's text in this call, "" = none
 };

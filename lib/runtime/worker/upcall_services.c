@@ -160,21 +160,6 @@ static void text_decode(struct rlhf__ear *e, struct rlhf__wire *in, struct rlhf_
 
 // ---- calls ----
 
-// Refuse a call while responses are being sampled, because the call would use the host's models.
-static void not_beside(const struct rlhf__ear *e, struct rlhf__buf *out) {
-    struct rlhf__error err = {0, ""};
-    rlhf__fail(&err, RLHF_E_UNSUPPORTED,
-               "models are not there, and nothing is opened, while responses are drawn "
-               "(rewards.overlap)");
-    rlhf__ear_answer(out, rlhf__service_failed(e->api, &err));
-}
-
-// Returns 1 if the call may be served while responses are being sampled: it uses only a tokenizer.
-static int is_text_alone(const struct rlhf__ear *e, struct rlhf__wire in) {
-    if (in.kind != RLHF__CALL_ENCODE && in.kind != RLHF__CALL_DECODE) return 0;
-    return rlhf__ear_object(e, rlhf__wire_get_u32(&in), RLHF__HANDLE_TOKENIZER) != NULL;
-}
-
 static int serve(struct rlhf__ear *e, struct rlhf__wire *in, struct rlhf__buf *reply) {
     static void (*const calls[])(struct rlhf__ear *, struct rlhf__wire *, struct rlhf__buf *) = {
         [RLHF__CALL_CLASSIFIER_OPEN] = classifier_open,
@@ -191,10 +176,7 @@ static int serve(struct rlhf__ear *e, struct rlhf__wire *in, struct rlhf__buf *r
         [RLHF__CALL_CLOSE] = call_close};
     if (in->kind >= sizeof calls / sizeof *calls || !calls[in->kind] || !e->api) return -1;
     rlhf__wire_begin(reply, in->kind);
-    if (e->beside && !is_text_alone(e, *in))
-        not_beside(e, reply);
-    else
-        calls[in->kind](e, in, reply);
+    calls[in->kind](e, in, reply);
     rlhf__wire_end(reply);
     return reply->bad ? -1 : 0;
 }

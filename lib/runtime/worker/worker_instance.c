@@ -249,8 +249,10 @@ static rlhf_status start(struct rlhf__pool *t, struct rlhf__pool_worker *h) {
     // models stay loaded.
     memcpy(before, h->ear.handle, sizeof before);
     memset(h->ear.handle, 0, sizeof h->ear.handle);
+    const char *outer = rlhf__host_enter(t->api, "create()");
     st = create_in(t, h);
     rlhf__handles_close(t->api, before);
+    rlhf__host_leave(t->api, outer);
     if (st == RLHF_OK && t->lost_state)
         st = rlhf__pool_fail(t, RLHF_E_INTERNAL,
                              "its worker cannot be started again: it could not save its "
@@ -328,7 +330,6 @@ rlhf_status rlhf__stand_in_create(const rlhf_host *api, const void *config, void
     t->s = (struct rlhf__stand_in *)p->outside;
     t->api = api;
     t->ended_at = -1;
-    t->home = pthread_self();
     t->n = t->s->rules.workers;
     t->hand = calloc(t->n, sizeof *t->hand);
     rlhf_status st = t->hand ? put_options(t, p, config) : RLHF_E_NOMEM;

@@ -7,8 +7,6 @@
 #include "worker/ask.h"
 #include "worker/worker_rules.h"
 
-#include <pthread.h>
-
 // A plugin file as its worker described it, and how to start workers for it.
 struct rlhf__stand_in {
     struct rlhf__outside base; // first member: load.h passes it back
@@ -66,7 +64,6 @@ struct rlhf__pool {
     struct rlhf__buf state;         // after the last successful batch, or as loaded
     int32_t has_state, lost_state;  // lost_state: could not be saved after the last batch
     int64_t ended_at;               // see struct rlhf__outside
-    pthread_t home;                 // the thread that created it
     char *writes;                   // of a sink: the directory in which it may write; NULL: none
     // of an environment:
     uint64_t starts;         // of workers

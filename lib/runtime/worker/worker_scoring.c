@@ -4,7 +4,6 @@
 #include "wire/batch.h"
 #include "worker/worker_instance.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -122,7 +121,6 @@ rlhf_status rlhf__stand_in_score(void *self, const rlhf_reward_in *in, const rlh
     struct part part[RLHF__MOST_WORKERS];
     struct rlhf__asked asked[RLHF__MOST_WORKERS] = {{.done = 0}};
     const uint32_t n = cut(t, in, part);
-    const int beside = !pthread_equal(t->home, pthread_self());
     rlhf_status st = RLHF_OK, one;
     t->ended_at = -1;
     for (uint32_t i = 0; st == RLHF_OK && i < n; i++) {
@@ -134,7 +132,6 @@ rlhf_status rlhf__stand_in_score(void *self, const rlhf_reward_in *in, const rlh
         asked[i].may_be_left = 1;
         if (t->s->what.desc.state_version) asked[i].most = RLHF__WIRE_MAX;
         rlhf__ear_begin(&h->ear);
-        h->ear.beside = beside;
         st = put_part(t, h->worker, in, out, &part[i], &asked[i].frame);
     }
     if (st == RLHF_OK) {

@@ -135,14 +135,15 @@ typedef struct rlhf_run_info {
     uint32_t n_labels;       // for labeled rows; 0 = not known yet, or no labels
     uint32_t n_rewards;      // rewards that score the rows (rlhf_rollout.n_rewards)
     uint32_t shards;         // parts that a minibatch is divided into (shards.h); 0 = 1
-    // 1 if responses are sampled one phase ahead of training: the rows of a phase were then sampled
-    // with the weights from the start of the previous phase. Otherwise 0.
+    // How many phases ahead of training responses are sampled; 0: none. With 1, the rows of a phase
+    // were sampled with the weights from the start of the previous phase. A later version may have
+    // larger numbers.
     uint32_t ahead;
     int64_t phases;     // planned number of phases
     double temperature; // sampling temperature
 } rlhf_run_info;
 
-// Limits of a plan, in all of 1.x.
+// Limits of a plan. They may become larger.
 #define RLHF_NAMED_MAX 8  // names in `named`
 #define RLHF_CARRY_MAX 16 // carry_rows, and carry_tokens
 
@@ -163,12 +164,12 @@ typedef struct rlhf_plan {
     uint32_t n_named;
     int32_t divergence; // enum rlhf_divergence (heads.h), of RLHF_HEAD_KL
     // [n_named] Further frozen models, in addition to the reference. The algorithm chooses their
-    // names ("teacher"; a to z, digits and '_', but no name of the host such as "policy", see
-    // base.h), and the user sets the directory of each (models.<name>). The host loads each model,
-    // checks that its tokenizer is the policy's, plans its memory and passes its log-probs as
-    // logp_named[i], where i is the name's place in this list. The list and its strings must stay
-    // valid until the instance is destroyed. At most RLHF_NAMED_MAX names.
-    // NULL if n_named is 0.
+    // names ("teacher"; at most 24 of a to z, digits and '_', but no name of the host such as
+    // "policy", see base.h), and the user sets the directory of each (models.<name>). The host
+    // loads each model, checks that its tokenizer is the policy's, plans its memory and passes its
+    // log-probs as logp_named[i], where i is the name's place in this list. The list and its
+    // strings must stay valid until the instance is destroyed. At most RLHF_NAMED_MAX names. NULL
+    // if n_named is 0.
     const char *const *named;
     // RLHF_HEAD_KL compares the policy with the model of this name, which must be in `named`; NULL:
     // with the reference. The named model and the policy must use the same model plugin.

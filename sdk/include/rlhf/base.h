@@ -20,7 +20,8 @@
 // that the plugin was built with, unless the comment says that more may come. Lists of names
 // (metrics, spreads, warnings, findings) may always have further entries. The host refuses a plugin
 // that sets a bit which no enum of the host's version has; a member `flags` for which no enum
-// exists must be 0. Constants, such as limits (..._MAX), keep their values in all of 1.x.
+// exists must be 0. Constants keep their values in all of 1.x, except limits whose comment says
+// that they may become larger. A limit that only a comment has may become larger.
 //
 //   The plugin makes a struct (a table, its descriptor): it sets `size` to the length that it
 //   knows. If the struct is longer than the host's version, its extra bytes must be 0; otherwise
@@ -39,9 +40,14 @@
 //   goes on without it.) Not compared: the structs of why_unused() and close(), which are copies
 //   that the host never reads again; rlhf_host; the tables of services; the structs of model and
 //   kernels plugins. [R:room]
+//   Arrays and texts of the host that the plugin gets as pointers to const stay as they are, too;
+//   the host need not notice a write to them. [R:borrowed]
 //   The plugin makes a struct that the host fills (rlhf_language_info), or of which the host sets a
 //   member (rlhf_encode_out): the plugin sets `size` and zeros what it does not set, and the host
 //   writes at most `size` bytes.
+//
+// All names that begin with rlhf_ or RLHF_ belong to these headers. A later version may add any of
+// them, so a plugin defines none for itself.
 //
 // Names that begin with rlhf_x_ or RLHF_X_ are the inside of these headers, and so are all names of
 // the headers in rlhf/exact/. Plugins must not use them, because they may change in any version.
@@ -59,7 +65,8 @@
 // Number types: uint32_t for counts and indices within one call (rows, tokens, labels, epochs,
 // minibatches); int64_t for numbers that grow with a run (phases, optimizer steps, data rows,
 // tokens of a batch); int32_t for token ids, enums and arrays per row, among them the offsets of
-// ragged arrays: a call has at most 2^31 - 1 tokens. A switch (0 or 1) is of either 32-bit type. In
+// ragged arrays: a call has at most 2^31 - 1 tokens. A switch (0 or 1) is of either 32-bit type.
+// Enums and switches per row may be uint8_t. In
 // service.h, sizes of models and limits are int32_t, too; the host refuses negative ones.
 //
 // Reading in place, without rlhf_copy_in: a plugin runs on hosts of the minor version that it was
@@ -74,9 +81,12 @@
 //   [step]   at most one call at a time per instance, any OS thread;
 //   [call]   a function of the host that a plugin may call only while one of its own [main] or
 //            [step] functions runs, and only on the thread on which it runs;
-//   [alone]  a function of a service that computes with a model: at most one call at a time,
-//            whichever plugin or thread calls it (service.h);
+//   [alone]  a function of a service that computes with a model: like [call], so at most one runs
+//            at a time;
 //   [any]    concurrent calls are allowed.
+// A plugin may start threads. But if it runs in a worker process, the host suspends this process
+// between two calls. So threads make no progress then, and a system call of theirs may return
+// EINTR.
 //
 // Tags of rules: [R:leak] marks a sentence that `rlhf-host plugin check` tests under the id "leak".
 // Its messages and docs/checking-a-plugin.md name rules by these ids.

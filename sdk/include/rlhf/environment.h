@@ -116,10 +116,10 @@ struct rlhf_episode_out {
     // episode. Not allowed if poll is NULL. [R:episode-later]
     uint8_t *later;
     // Add a message for episode i, below n; the struct and its text are copied. If the host refuses
-    // a message, the call fails, also if the environment ignores the status. An episode that stays
-    // open needs at least one message. Messages of a step that ends the episode appear in samples,
-    // but no policy reads them. A USER message from reset() is appended to the prompt's last
-    // message if that is a user's. [call] [R:episode]
+    // a message, the call fails, also if the environment ignores the status. An episode that
+    // step() or poll() leaves open needs at least one message. Messages of a step that ends the
+    // episode appear in samples, but no policy reads them. A USER message from reset() is appended
+    // to the prompt's last message if that is a user's. [call] [R:episode]
     rlhf_status (*say)(const rlhf_episode_out *, uint32_t i, const rlhf_message *);
     // Report a number about episode i, below n: the metric environment/<name>, with the arguments
     // of rlhf_host.metric. If an episode reports a name several times, the last report counts, and

@@ -19,8 +19,9 @@ enum rlhf_log_level {
 };
 
 // How the host combines the values that plugins report under one metric name in a phase. Reports
-// may come from several workers and processes, and from retried calls. The result does not depend
-// on how the rows are divided among workers and processes.
+// may come from several workers and processes, and from retried calls. Apart from LAST, the result
+// does not depend on how the rows are divided among workers and processes if each report is about
+// one row or one group. How often a function is called, and with how many rows, does depend on it.
 enum rlhf_combine {
     RLHF_COMBINE_MEAN = 1, // sum of weight * value / sum of weight
     RLHF_COMBINE_SUM = 2,  // sum of weight * value

@@ -17,7 +17,7 @@ static inline void rlhf_logf(const rlhf_host *host, int32_t level, const char *f
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    host->log(host, level, text);
+    (host->log)(host, level, text); // <tgmath.h> has a macro log()
 }
 
 // Record a formatted failure; returns code. [any]

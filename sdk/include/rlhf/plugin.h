@@ -68,8 +68,9 @@ typedef struct rlhf_option_in {
 
 typedef struct rlhf_plugin {
     uint32_t size, kind; // enum rlhf_kind
-    // In reverse DNS, e.g. "org.example.period" [R:id]: a domain backwards and a name. Two or more
-    // parts with dots between them, of letters, digits, '_' and '-', in all at most 127 characters.
+    // In reverse DNS, e.g. "org.example.period" [R:id]: a domain backwards and a name. At
+    // least two parts, and usually three or more, with dots between them, of letters, digits, '_'
+    // and '-', in all at most 127 characters.
     // The plugins of a bundle have different ids.
     const char *id;
     // The texts below are UTF-8 without control characters. `version` has 1 to 63 bytes, and each

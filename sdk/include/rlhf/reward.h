@@ -19,9 +19,9 @@ enum rlhf_reward_flag {
     // score a row as soon as it is finished, in a call with any other rows. Not together with
     // WHOLE_BATCH. [R:row-alone]
     RLHF_REWARD_ROW_ALONE = 2,
-    // score() mostly waits for something outside the process, and does not call services of the
-    // host that run a model. So the host may call score() on a separate thread while the policy
-    // computes (rewards.overlap).
+    // score() mostly waits for something outside the process. So the host may call it on a separate
+    // thread while the policy computes (rewards.overlap). The reward cannot use services that run a
+    // model.
     RLHF_REWARD_EXTERNAL = 4,
     RLHF_REWARD_LOGP_SAMPLED = 8, // needs in->logp_sampled
     // Needs in->logp_ref: the run loads the reference model even if the algorithm does not need it.

@@ -2,25 +2,26 @@
 //
 // Plugin contract 1.0, frozen: it only grows.
 //
-// Of all [alone] functions of a service, only one may run at a time, whichever plugin or thread
-// calls it, because plugins share models, and a model computes with all threads. An [any] function
-// may run at the same time as other calls, also an [alone] call, but not during open or close of
-// the same object.
+// Plugins share models, and a model computes with all threads. So an [alone] function may be called
+// only while a function of the plugin runs, on the thread on which that function runs. Objects are
+// opened and closed only in functions of the plugin that are [main], such as create(). The host
+// refuses other calls. While a function of the plugin runs, any thread may call an [any] function,
+// at the same time as other calls, also [alone] ones, but not during open or close of the same
+// object.
 //
-// These rules matter only to plugins that start threads, because, with two exceptions, the host
-// does not run two plugins at once. First, with rewards.overlap, a thread of the host may call the
-// score() of a reward with RLHF_REWARD_EXTERNAL while the model computes. Second, with
-// rollout.ahead, a thread of the host generates text while other plugins run. This thread uses a
-// second instance of the policy's model and a separate compute table. So instances and tables must
-// not share data that they change.
+// With two exceptions, the host does not run two plugins at once. First, with rewards.overlap, a
+// thread of the host may call the score() of a reward with RLHF_REWARD_EXTERNAL while the model
+// computes. Second, with rollout.ahead, a thread of the host generates text while other plugins
+// run. This thread uses a second instance of the policy's model and a separate compute table. So
+// instances and tables must not share data that they change.
 //
 // The first argument of every function is the rlhf_host that create() received.
 //
 // A call that computes takes structs, so that it can grow: one with its arguments, and one that
 // says where its results go. The plugin makes both. The host keeps no pointer of either after the
-// call. If a struct has a size that it never had, or a member that the host does not know, the call
-// fails with RLHF_E_INVALID or RLHF_E_UNSUPPORTED. A function that gives one value of an object
-// (as of a row) takes plain arguments; a variant of it is another function.
+// call. If a struct is shorter than in its first version, or has a member that the host does not
+// know, the call fails with RLHF_E_INVALID or RLHF_E_UNSUPPORTED. A function that gives one value
+// of an object (as of a row) takes plain arguments; a variant of it is another function.
 //
 // A failing call records a message with the host. If your function returns this call's status
 // without calling host->fail, the user sees that message. A failing open() sets *out to NULL. After
@@ -30,12 +31,15 @@
 // directory share a model, which is freed with the last of them. The host closes what a plugin
 // leaves open when the run ends, and `plugin check` reports it. [R:leak]
 //
+// Where a comment says that the results of a row do not depend on the other rows, they have the
+// same bits if the compute backend has exact rows, as the CPU's has; otherwise they may differ by
+// rounding.
+//
 // Errors of all calls: RLHF_E_NOMEM; RLHF_E_INVALID for arguments that break a rule below, such as
 // an array that is NULL although it must have entries. Errors of [alone] functions and of open():
-// also RLHF_E_UNSUPPORTED if models cannot be used now (RLHF_REWARD_EXTERNAL), and those of the
-// model, such as RLHF_E_DEVICE. Errors of open(): also RLHF_E_IO; RLHF_E_INVALID if the directory
-// does not have what is opened; RLHF_E_UNSUPPORTED for more than 64 objects of a plugin in a
-// worker.
+// also RLHF_E_UNSUPPORTED for a reward with RLHF_REWARD_EXTERNAL, and those of the model, such as
+// RLHF_E_DEVICE. Errors of open(): also RLHF_E_IO; RLHF_E_INVALID if the directory does not have
+// what is opened; RLHF_E_UNSUPPORTED for more than 64 objects of a plugin in a worker.
 #ifndef RLHF_SERVICE_H
 #define RLHF_SERVICE_H
 

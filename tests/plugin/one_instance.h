@@ -1,6 +1,6 @@
-// instance.h: an instance of sample.so, a reward, with the metrics that it reports.
-#ifndef RLHF_TESTS_PLUGIN_INSTANCE_H
-#define RLHF_TESTS_PLUGIN_INSTANCE_H
+// one_instance.h: an instance of sample.so, a reward, with the metrics that it reports.
+#ifndef RLHF_TESTS_PLUGIN_ONE_INSTANCE_H
+#define RLHF_TESTS_PLUGIN_ONE_INSTANCE_H
 
 #include "plugin/modules.h"
 
