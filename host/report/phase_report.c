@@ -96,9 +96,8 @@ void rlhf__phase_first_rewards(const struct rlhf__phase *p) {
         snprintf(in_groups, sizeof in_groups, "; they differ in %u of %u groups", differ, groups);
     if (least == most)
         rlhf__logf(log, RLHF_LOG_INFO,
-                   "no reward signal before training: all %u responses have the reward %.4g, so "
-                   "the first update learns nothing from it",
-                   e->n, most);
+                   "no reward signal before training: all %u responses have the reward %.4g", e->n,
+                   most);
     else
         rlhf__logf(log, RLHF_LOG_INFO, "rewards before training: mean %.4g, from %.4g to %.4g%s",
                    sum / e->n, least, most, in_groups);

@@ -1,16 +1,21 @@
 // time_estimate.c: the functions rlhf__time_... and rlhf__say_time of setup.h.
 #include "setup/setup.h"
 
+#include "base/running.h"
 #include "model/speed.h"
 
 #include <stdio.h>
 
 void rlhf__time_begin(struct rlhf__run *r) {
+    const rlhf_compute *table = r->session.compute->table;
     struct rlhf__speed speed;
     if (r->req->environment || r->req->recorded || r->feed->ahead || r->req->split ||
-        rlhf__team_shares(rlhf__run_learners(r)) ||
-        !rlhf__speed_measure(r->session.compute->table, r->session.models.dtype, &speed))
+        rlhf__team_shares(rlhf__run_learners(r)))
         return;
+    const struct rlhf__running before = rlhf__running_begin("kernels", table->name, "linear()");
+    const int measured = rlhf__speed_measure(table, r->session.models.dtype, &speed);
+    rlhf__running_end(&before);
+    if (!measured) return;
     r->report.peak_flops = speed.product;
     rlhf__memory_plan_time(r->memory_plan, &speed);
 }

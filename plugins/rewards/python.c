@@ -352,8 +352,8 @@ static int needed(const struct python *p, uint32_t i, char column[256], char fun
     return 1;
 }
 
-// Lets the functions score two made-up responses to the first row, so that a function that always
-// fails is refused before models are loaded. A model may respond anything, also nothing.
+// Lets the functions score two made-up responses to the first row, so that a function that fails on
+// them is refused before models are loaded. A model may respond anything, also nothing.
 static rlhf_status try_functions(struct python *p, const rlhf_row_in *row) {
     static const int32_t offset[] = {0, 0, 0}, prompt_len[] = {0, 0};
     const rlhf_str prompt[] = {row->prompt, row->prompt}, meta[] = {row->meta, row->meta};

@@ -299,7 +299,7 @@ static void a_constant_reward_is_named_under_any_algorithm(void **state) {
             e2e_count(t, "phase 1: All responses have the same reward (0), which teaches"), 1);
         assert_int_equal(e2e_count(t, "warning: phase 2: All"), 0);
         assert_int_equal(e2e_count(t, "no reward signal before training: all 16 responses have the "
-                                      "reward 0, so"),
+                                      "reward 0\n"),
                          1);
         assert_int_equal(e2e_count(t, "phase 1: the rewards: parity_reward ("), 1);
         json_t *rows = e2e_metrics(t, "c");

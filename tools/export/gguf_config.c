@@ -163,6 +163,10 @@ static rlhf_status check_gemma(const json_t *config, const char *dir, int32_t d,
         const json_t *cap = json_object_get(config, caps[i]);
         if (cap && !json_is_null(cap)) return refuse(dir, caps[i], cap, err);
     }
+    for (size_t i = 0; i < 2 && c->family == RLHF__GGUF_GEMMA2; i++) {
+        const json_t *cap = json_object_get(config, caps[i]);
+        if (json_is_null(cap)) return refuse(dir, caps[i], cap, err);
+    }
     const json_t *both = json_object_get(config, "use_bidirectional_attention");
     if (json_is_true(both)) return refuse(dir, "use_bidirectional_attention", both, err);
     RLHF_TRY(check_scale(config, dir, d, c, err));

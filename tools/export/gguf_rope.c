@@ -195,6 +195,7 @@ rlhf_status rlhf__gguf_rope_check(const json_t *config, const char *dir, const c
     const int kinds = is_type(config, "gemma3_text");
     if (kinds) RLHF_TRY(check_local(config, dir, err));
     const struct rope r = rope_of(config);
+    if (phi) RLHF_TRY(check_number(config, dir, PART, 1, err));
     if (phi) return check_phi(&r, dir, head_dim, out, err);
     if (strcmp(r.type, "default") == 0) return RLHF_OK;
     if (strcmp(r.type, "linear") == 0) return check_numbers(&r, dir, linear, err);

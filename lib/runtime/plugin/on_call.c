@@ -32,3 +32,13 @@ const char *rlhf__on_call_where(struct rlhf__on_call *c, char *out, size_t cap) 
         snprintf(out, cap, "outside of a call");
     return out;
 }
+
+const char *rlhf__on_call_service(struct rlhf__on_call *c, char *out, size_t cap) {
+    char where[96];
+    if (!rlhf__on_call_where(c, where, sizeof where)) return NULL;
+    snprintf(out, cap,
+             "it called a service %s; only encode, decode, and functions of rows may be called "
+             "there",
+             where);
+    return out;
+}

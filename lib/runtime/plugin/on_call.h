@@ -22,4 +22,8 @@ void rlhf__on_call_end(struct rlhf__on_call *, const char *outer);
 // ("after score() had returned") and returns `out`. [any]
 const char *rlhf__on_call_where(struct rlhf__on_call *, char *out, size_t cap);
 
+// Like rlhf__on_call_where, but writes why this thread may not call a function of a service that
+// computes with a model, or that opens an object. [any]
+const char *rlhf__on_call_service(struct rlhf__on_call *, char *out, size_t cap);
+
 #endif

@@ -250,19 +250,16 @@ static int is_main(const char *function) {
 
 rlhf_status rlhf__service_may(const rlhf_host *caller, enum rlhf__service_act act) {
     struct rlhf__host *h = behind(caller);
-    char where[96], text[256] = "";
+    char text[256] = "";
     const char *inside = atomic_load(&h->on_call.inside);
     if (act <= RLHF__SERVICE_OPENS_MODEL && is_external(h))
         return caller->fail(caller, RLHF_E_UNSUPPORTED,
                             "a reward with RLHF_REWARD_EXTERNAL cannot use models, because it may "
                             "score while the run's models compute (rewards.overlap); leave out the "
                             "flag");
-    if (misplaced(h, where, sizeof where))
-        snprintf(text, sizeof text,
-                 "it called a service %s; only encode, decode, and functions of rows may be called "
-                 "there",
-                 where);
-    else if (act != RLHF__SERVICE_COMPUTES && inside && !is_main(inside))
+    if (h->instance.plugin->desc.kind == RLHF_KIND_KERNELS) return RLHF_OK;
+    if (!rlhf__on_call_service(&h->on_call, text, sizeof text) && act != RLHF__SERVICE_COMPUTES &&
+        inside && !is_main(inside))
         snprintf(text, sizeof text,
                  "it called open() of a service in %s; objects are opened and closed in functions "
                  "that are [main], such as create()",

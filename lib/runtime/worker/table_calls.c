@@ -7,6 +7,12 @@ struct rlhf__worker_host *rlhf__table_behind(const rlhf_host *api) {
     return (struct rlhf__worker_host *)(uintptr_t)api;
 }
 
+rlhf_status rlhf__table_here(struct rlhf__worker_host *t) {
+    char why[256];
+    if (!rlhf__on_call_service(&t->on_call, why, sizeof why)) return RLHF_OK;
+    return t->api.fail(&t->api, RLHF_E_INVALID, why);
+}
+
 void rlhf__table_begin_open(struct rlhf__worker_host *t, uint32_t kind, const char *path) {
     pthread_mutex_lock(&t->lock);
     rlhf__wire_begin(&t->frame, kind);

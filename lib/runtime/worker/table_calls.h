@@ -9,6 +9,10 @@
 // such a struct. [any]
 struct rlhf__worker_host *rlhf__table_behind(const rlhf_host *api);
 
+// Returns RLHF_OK if a function of a service that computes with a model, or that opens an object,
+// may be called on this thread; otherwise reports why not, and returns RLHF_E_INVALID. [any]
+rlhf_status rlhf__table_here(struct rlhf__worker_host *t);
+
 // Begin a call that opens an object, or a call for an open object. The lock is held until
 // rlhf__table_end. [any]
 void rlhf__table_begin_open(struct rlhf__worker_host *t, uint32_t kind, const char *path);

@@ -40,6 +40,7 @@ static rlhf_status language_open(const rlhf_host *host, const rlhf_language_open
     struct rlhf__wire in;
     rlhf_language_open q;
     *out = NULL;
+    RLHF_TRY(rlhf__table_here(t));
     RLHF_TRY(RLHF__TAKE(host, rlhf_language_open, &q, how, path));
     struct rlhf_language_model *lm = calloc(1, sizeof *lm);
     if (!lm) return RLHF_E_NOMEM;
@@ -99,6 +100,7 @@ static rlhf_status language_score(const rlhf_host *host, rlhf_language_model *lm
     struct rlhf__wire in;
     rlhf_language_rows q;
     rlhf_language_scores out;
+    RLHF_TRY(rlhf__table_here(t));
     RLHF_TRY(RLHF__TAKE(host, rlhf_language_rows, &q, how, prompt_len));
     RLHF_TRY(RLHF__TAKE(host, rlhf_language_scores, &out, to, logp));
     if (q.n == 0) return RLHF_OK;
@@ -160,6 +162,7 @@ static rlhf_status language_generate(const rlhf_host *host, rlhf_language_model 
     struct rlhf__wire in;
     rlhf_language_request q;
     rlhf_language_responses out;
+    RLHF_TRY(rlhf__table_here(t));
     RLHF_TRY(RLHF__TAKE(host, rlhf_language_request, &q, how, flags));
     RLHF_TRY(RLHF__TAKE(host, rlhf_language_responses, &out, to, logp));
     if (q.n == 0) return RLHF_OK;

@@ -35,6 +35,7 @@ static rlhf_status classifier_open(const rlhf_host *host, const rlhf_classifier_
     struct rlhf__wire in;
     rlhf_classifier_open q;
     *out = NULL;
+    RLHF_TRY(rlhf__table_here(t));
     RLHF_TRY(RLHF__TAKE(host, rlhf_classifier_open, &q, how, path));
     struct rlhf_classifier *c = calloc(1, sizeof *c);
     if (!c) return RLHF_E_NOMEM;
@@ -78,6 +79,7 @@ static rlhf_status classifier_logits(const rlhf_host *host, rlhf_classifier *c,
     struct rlhf__wire in;
     rlhf_classifier_in q;
     rlhf_classifier_out out;
+    RLHF_TRY(rlhf__table_here(t));
     RLHF_TRY(RLHF__TAKE(host, rlhf_classifier_in, &q, how, text));
     RLHF_TRY(RLHF__TAKE(host, rlhf_classifier_out, &out, to, logits));
     if (q.n == 0) return RLHF_OK;
@@ -101,6 +103,7 @@ static rlhf_status tokenizer_open(const rlhf_host *host, const rlhf_tokenizer_op
     struct rlhf__wire in;
     rlhf_tokenizer_open q;
     *out = NULL;
+    RLHF_TRY(rlhf__table_here(t));
     RLHF_TRY(RLHF__TAKE(host, rlhf_tokenizer_open, &q, how, path));
     struct rlhf_tokenizer *k = calloc(1, sizeof *k);
     if (!k) return RLHF_E_NOMEM;
@@ -146,6 +149,7 @@ static rlhf_status model_open(const rlhf_host *host, const rlhf_reward_model_ope
     struct rlhf__wire in;
     rlhf_reward_model_open q;
     *out = NULL;
+    RLHF_TRY(rlhf__table_here(t));
     RLHF_TRY(RLHF__TAKE(host, rlhf_reward_model_open, &q, how, path));
     struct rlhf_reward_model *m = calloc(1, sizeof *m);
     if (!m) return RLHF_E_NOMEM;
@@ -172,6 +176,7 @@ static rlhf_status model_score(const rlhf_host *host, rlhf_reward_model *m,
     struct rlhf__wire in;
     rlhf_reward_model_in q;
     rlhf_reward_model_out out;
+    RLHF_TRY(rlhf__table_here(t));
     RLHF_TRY(RLHF__TAKE(host, rlhf_reward_model_in, &q, how, reserved));
     RLHF_TRY(RLHF__TAKE(host, rlhf_reward_model_out, &out, to, token));
     if (q.n == 0) return RLHF_OK;

@@ -257,7 +257,9 @@ static rlhf_status start(struct rlhf__pool *t, struct rlhf__pool_worker *h) {
         st = rlhf__pool_fail(t, RLHF_E_INTERNAL,
                              "its worker cannot be started again: it could not save its "
                              "state after the last batch");
+    outer = rlhf__host_enter(t->api, "load()");
     if (st == RLHF_OK && t->has_state) st = load_in(t, h);
+    rlhf__host_leave(t->api, outer);
     if (st == RLHF_OK)
         say_confined(t);
     else

@@ -47,7 +47,7 @@
 //   writes at most `size` bytes.
 //
 // All names that begin with rlhf_ or RLHF_ belong to these headers. A later version may add any of
-// them, so a plugin defines none for itself.
+// them, so a plugin defines none for itself, except RLHF_ENTRY and its entry function.
 //
 // Names that begin with rlhf_x_ or RLHF_X_ are the inside of these headers, and so are all names of
 // the headers in rlhf/exact/. Plugins must not use them, because they may change in any version.

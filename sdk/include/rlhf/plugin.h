@@ -17,7 +17,8 @@
 //   4. Before the first phase: plan() and check_row(), for the kinds that have them. Then, in a
 //      resumed run, load() gets the bytes that save() wrote at the checkpoint.
 //   5. The calls of the phases, in the order that the header of the kind says.
-//   6. At each checkpoint, save(). It may be called between any two calls. load() may be called
+//   6. Algorithms and rewards: at each checkpoint, save(). It may be called between any two calls.
+//   load() may be called
 //      then, too, to return to an earlier save(), for example before a failed call is repeated. It
 //      replaces the whole state.
 //   7. destroy(), also after a failure, but not after a failed create(). The file stays loaded.
@@ -104,8 +105,9 @@ typedef struct rlhf_plugin {
     // must not have destroy or state. [main] [R:create]
     rlhf_status (*create)(const rlhf_host *, const void *config, void **self);
     void (*destroy)(void *self); // NULL allowed as self [main] [R:destroy]
-    // State that a resumed run needs (controllers, running statistics). Provide either all three,
-    // i.e. save, load and a state_version of 1 or more, or none; the host rejects anything else.
+    // State that a resumed run needs (controllers, running statistics), only of algorithms and
+    // rewards. Provide either all three, i.e. save, load and a state_version of 1 or more, or none;
+    // the host rejects anything else, and state of other kinds.
     // `load` may reject a state_version that it does not know. [main] [R:state] [R:unsaved-state]
     rlhf_status (*save)(void *self, const rlhf_ostream *);
     rlhf_status (*load)(void *self, const rlhf_istream *, uint32_t state_version);

@@ -91,6 +91,10 @@ static inline int rlhf_plugin_texts_refused(const rlhf_plugin *d, char *out, siz
 // Checks the functions of a descriptor (a copy, see rlhf_copy_in). Returns NULL if they are valid,
 // or else the error, as text that follows the plugin's name in a message. [any]
 static inline const char *rlhf_plugin_fault(const rlhf_plugin *d) {
+    if ((d->state_version || d->save || d->load) && d->kind != RLHF_KIND_ALGO &&
+        d->kind != RLHF_KIND_REWARD)
+        return "has a state, which only algorithms and rewards may have; leave out save(), load() "
+               "and state_version";
     if (d->state_version && !d->save) return "has a state_version but no save function";
     if (d->state_version && !d->load) return "has a state_version but no load function";
     if (!d->state_version && (d->save || d->load))

@@ -120,9 +120,10 @@ typedef struct rlhf_row_in {
 typedef struct rlhf_reward_ops {
     uint32_t size, flags; // flags: bits of enum rlhf_reward_flag
     // A row's reward may depend only on the rows of its group. (Exception:
-    // RLHF_REWARD_WHOLE_BATCH.) A negative status other than RLHF_E_CANCELLED means that all rows
-    // of the call failed, for the reason passed to host->fail. The host retries failed rows; the
-    // reward must not retry them itself. [step] [R:repeat] [R:order]
+    // RLHF_REWARD_WHOLE_BATCH.) RLHF_E_CANCELLED and RLHF_E_NOMEM end the run. Any other
+    // negative status means that all rows of the call failed, for the reason passed to host->fail.
+    // The host retries failed rows; the reward must not retry them itself. [step] [R:repeat]
+    // [R:order]
     rlhf_status (*score)(void *self, const rlhf_reward_in *, const rlhf_reward_out *);
     // Checks whether responses to a data row can be scored. The host calls this for every prompt
     // before the first phase, so that an invalid data row ends the run at its start and not after

@@ -3,11 +3,11 @@
 // Plugin contract 1.0, frozen: it only grows.
 //
 // Plugins share models, and a model computes with all threads. So an [alone] function may be called
-// only while a function of the plugin runs, on the thread on which that function runs. Objects are
-// opened and closed only in functions of the plugin that are [main], such as create(). The host
-// refuses other calls. While a function of the plugin runs, any thread may call an [any] function,
-// at the same time as other calls, also [alone] ones, but not during open or close of the same
-// object.
+// only while a function of the plugin runs, on the thread on which that function runs. An object
+// whose open() is [main] is opened and closed only in functions of the plugin that are [main], such
+// as create(), on their thread. The host refuses other calls. While a function of the plugin runs,
+// any thread may call an [any] function, at the same time as other calls, also [alone] ones, but
+// not during open or close of the same object.
 //
 // With two exceptions, the host does not run two plugins at once. First, with rewards.overlap, a
 // thread of the host may call the score() of a reward with RLHF_REWARD_EXTERNAL while the model
@@ -31,15 +31,16 @@
 // directory share a model, which is freed with the last of them. The host closes what a plugin
 // leaves open when the run ends, and `plugin check` reports it. [R:leak]
 //
-// Where a comment says that the results of a row do not depend on the other rows, they have the
-// same bits if the compute backend has exact rows, as the CPU's has; otherwise they may differ by
-// rounding.
+// Where a comment says that results do not depend on the other rows, or that they have the same
+// bits as others, this holds if the compute backend has exact rows, as the CPU's has; otherwise
+// they may differ by rounding.
 //
 // Errors of all calls: RLHF_E_NOMEM; RLHF_E_INVALID for arguments that break a rule below, such as
-// an array that is NULL although it must have entries. Errors of [alone] functions and of open():
-// also RLHF_E_UNSUPPORTED for a reward with RLHF_REWARD_EXTERNAL, and those of the model, such as
-// RLHF_E_DEVICE. Errors of open(): also RLHF_E_IO; RLHF_E_INVALID if the directory does not have
-// what is opened; RLHF_E_UNSUPPORTED for more than 64 objects of a plugin in a worker.
+// an array that is NULL although it must have entries. Errors of [alone] functions and of an
+// open() that loads a model: also RLHF_E_UNSUPPORTED for a reward with RLHF_REWARD_EXTERNAL, and
+// those of the model, such as RLHF_E_DEVICE. Errors of an open() that is [main]: also RLHF_E_IO;
+// RLHF_E_INVALID if the directory does not have what is opened; RLHF_E_UNSUPPORTED for more than 64
+// objects of a plugin in a worker.
 #ifndef RLHF_SERVICE_H
 #define RLHF_SERVICE_H
 

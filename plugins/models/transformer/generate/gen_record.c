@@ -205,6 +205,8 @@ rlhf_status rlhf__tf_gen_recorded(struct rlhf__tf *m, rlhf_gen *g, const rlhf_ge
     if (g->ring) rlhf__tf_ring_pad(g, s->n, rows);
     RLHF_TRY(rlhf__tf_rows_upload(m, w, &l));
     w->rows.ragged.max_k = (w->rows.ragged.max_k + KEYS_STEP - 1) / KEYS_STEP * KEYS_STEP;
+    for (int i = 0; i < TF_N_PART; i++) // a replayed step has the numbers of the recorded one
+        w->rows.part[i].max_k = w->rows.ragged.max_k;
     RLHF_TRY(make_room(m, r, words));
     RLHF_TRY(m->c->upload_async(m->c->ctx, r->ints.p, r->host, block_bytes(g, rows)));
     const uint64_t key = key_of(m, g, s, d, logp, rows, w->rows.ragged.max_k);
