@@ -1,5 +1,6 @@
 // rude_reward.c: a reward whose texts all contain characters that a terminal would obey: its
-// summary, help, log lines, metric and error message.
+// summary, help, log lines, metric and error message. A descriptor with other such characters than
+// a bidi override is refused (tests/plugin/test_load.c).
 #include "support/plugin.h"
 
 #include <rlhf/reward.h>
@@ -10,12 +11,16 @@
     "2J\xe2\x80\xae"                                                                               \
     "abc\xff."
 
+#define TURNED                                                                                     \
+    "\xe2\x80\xae"                                                                                 \
+    "abc"
+
 struct config {
     int32_t fail, reserved;
 };
 
 static const rlhf_opt opts[] = {
-    RLHF_OPT_BOOL(struct config, fail, 0, "helps " RUDE),
+    RLHF_OPT_BOOL(struct config, fail, 0, "helps " TURNED),
 };
 
 struct self {
@@ -40,5 +45,5 @@ static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward
 
 static const rlhf_reward_ops ops = {.size = sizeof ops, .score = score};
 
-TEST_PLUGIN(RLHF_KIND_REWARD, "rude_reward", .summary = "sums up " RUDE, TEST_OPTIONS(opts),
+TEST_PLUGIN(RLHF_KIND_REWARD, "rude_reward", .summary = "sums up " TURNED, TEST_OPTIONS(opts),
             .create = create_loud, .destroy = destroy)

@@ -43,15 +43,15 @@ static void plugins_cannot_write_to_the_terminal(void **state) {
     e2e_says(t, "fails \\x1b[31mred\\nerror: forged");
     assert_int_equal(e2e_run(t, "plugin info \"$RLHF_TEST_PLUGINS/rude_reward.so\""), 0);
     assert_clean(t->out, "\n");
-    e2e_says(t, "sums up \\x1b[31mred\\n");
-    e2e_says(t, "helps \\x1b[31mred\\n");
+    e2e_says(t, "sums up \\u202eabc");
+    e2e_says(t, "helps \\u202eabc");
     assert_int_equal(e2e_run(t, "plugin info --json \"$RLHF_TEST_PLUGINS/rude_reward.so\""), 0);
     assert_clean(t->out, "\n");
     const char *list = "mkdir -p rewards && cp \"$RLHF_TEST_PLUGINS/rude_reward.so\" rewards && "
                        "RLHF_PLUGIN_PATH=$PWD \"$HOST\" plugin list";
     assert_int_equal(e2e_shell(t, "%s", list), 0);
     assert_clean(t->out, "\n");
-    e2e_says(t, "sums up \\x1b[31mred\\n");
+    e2e_says(t, "sums up \\u202eabc");
     assert_int_equal(e2e_shell(t, "%s --json", list), 0);
     assert_clean(t->out, "\n");
 }
