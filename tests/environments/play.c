@@ -49,7 +49,7 @@ void play_close(struct play *p) {
 }
 
 static rlhf_status say(const rlhf_episode_out *out, uint32_t i, const rlhf_message *m) {
-    static const char *const names[] = {"system", "user", "assistant", "tool"};
+    static const char *const names[] = {"", "system", "user", "assistant", "tool"};
     char *to = playing->said[playing_which[i]];
     const size_t at = strlen(to);
     (void)out;
