@@ -92,8 +92,8 @@ static const rlhf_plugin plugin = {
     .version = "1.2.3",
     .summary = "a sample for tests",
 #ifdef STATED // texts that a terminal or a reader of JSON must be protected from
-    .vendor = "a \"vendor\"\033[31m\nid       other",
-    .url = "https://example.org/\xff?a=1&b=<2>",
+    .vendor = "a \"vendor\" \xe2\x80\xaeother",
+    .url = "https://example.org/?a=1&b=<2>",
     .license = "Apache-2.0",
 #else
     .vendor = "the tests",
