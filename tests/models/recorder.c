@@ -18,6 +18,7 @@ enum kind {
     ACT,
     GATE,
     ROPE,
+    ADD,
     GATHER,
     KV,
     ATTN,
@@ -69,6 +70,8 @@ static rlhf_status run(const rlhf_compute *c, const struct recorded_op *o) {
         return c->rope(c->ctx, &o->rope, p[0], rows);
     case ACT:
         return c->act(c->ctx, p[0], p[1], i[0], i[1], o->n[0]);
+    case ADD:
+        return c->add(c->ctx, p[0], p[1], i[0], o->n[0]);
     case GATHER:
         return c->gather(c->ctx, p[0], p[1], p[2], rows, i[0], i[1]);
     case KV:
@@ -162,6 +165,9 @@ static rlhf_status act(void *ctx, rlhf_dev out, rlhf_dev x, int32_t kind, int32_
                        uint64_t n) {
     return issue(ctx,
                  &(struct recorded_op){.kind = ACT, .i = {kind, dtype}, .p = {out, x}, .n = {n}});
+}
+static rlhf_status add(void *ctx, rlhf_dev dst, rlhf_dev src, int32_t dtype, uint64_t n) {
+    return issue(ctx, &(struct recorded_op){.kind = ADD, .i = {dtype}, .p = {dst, src}, .n = {n}});
 }
 static rlhf_status gather(void *ctx, rlhf_dev out, rlhf_dev x, rlhf_dev idx, uint32_t n, int32_t d,
                           int32_t dtype) {
@@ -329,6 +335,7 @@ void recorder_init(struct recorder *r, const rlhf_compute *inner) {
                               .act = act,
                               .gate = gate,
                               .rope = rope,
+                              .add = add,
                               .gather = gather,
                               .kv_store = kv_store,
                               .attention = attention,

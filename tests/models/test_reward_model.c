@@ -5,6 +5,7 @@
 
 #include "data/order.h"
 #include "model/session.h"
+#include "plugin/instance.h"
 #include "service/text_services.h"
 #include "weights/safetensors.h"
 
@@ -342,9 +343,14 @@ static const void *find(const rlhf_host *host, const char *id) {
     return rlhf__services_find(&t.session.services, id);
 }
 
+// A reward whose create() runs on this thread.
 static const rlhf_host *caller(void) {
-    static const rlhf_host host = {.size = sizeof host, .fail = take, .service = find};
-    return &host;
+    static const struct rlhf__plugin reward = {.desc = {.kind = RLHF_KIND_REWARD}};
+    static struct rlhf__host host;
+    host.api = (rlhf_host){.size = sizeof host.api, .fail = take, .service = find};
+    host.instance.plugin = &reward;
+    rlhf__on_call_begin(&host.on_call, "create()");
+    return &host.api;
 }
 
 // Plugins that open one directory share one model.
