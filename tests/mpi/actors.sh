@@ -121,7 +121,9 @@ equal long "$out"
 # A rank fails.
 cat >reward.py <<'END'
 def broken(prompts, completions, **kwargs):
-    raise RuntimeError("no idea")
+    if completions != ["", "Yes."]:  # made up before the run
+        raise RuntimeError("no idea")
+    return [0.0, 0.0]
 END
 if [ -f "$lib/rewards/python.so" ]; then
     start "$1" 3 "$host" $run --set parallel.actors=1 --reward python.so:file=reward.py,function=broken --out broken

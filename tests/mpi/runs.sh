@@ -77,11 +77,14 @@ import os
 def score(prompts, completions, **kwargs):
     if any(name.startswith(("OMPI_", "PMIX_", "PMI_")) for name in os.environ):
         raise RuntimeError("the launcher's variables are there")
-    with open("asked", "a") as f:
-        f.write("%d\n" % len(prompts))
+    if completions != ["", "Yes."]:  # made up before the run
+        with open("asked", "a") as f:
+            f.write("%d\n" % len(prompts))
     return [float(len(c)) for c in completions]
 def broken(prompts, completions, **kwargs):
-    raise RuntimeError("no idea")
+    if completions != ["", "Yes."]:  # made up before the run
+        raise RuntimeError("no idea")
+    return [0.0, 0.0]
 END
 if [ -f "$lib/rewards/python.so" ]; then
     start "$first" 2 "$host" $base --phases 1 --reward python.so:file=reward.py,function=score --out python
