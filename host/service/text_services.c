@@ -154,7 +154,7 @@ static rlhf_status tokenizer_open(const rlhf_host *host, const rlhf_tokenizer_op
 
 static void tokenizer_close(const rlhf_host *host, rlhf_tokenizer *t) {
     struct rlhf__text_services *s = tokenizers_of(host);
-    if (!t || rlhf__service_may(host, RLHF__SERVICE_CLOSES) != RLHF_OK) return;
+    if (!t) return;
     struct rlhf_tokenizer **at = &s->tokenizers;
     while (*at && *at != t)
         at = &(*at)->next;

@@ -148,7 +148,7 @@ static void functions_belong_together(void **state) {
                      .ops = &ops};
     char why[256];
     (void)state;
-    assert_int_equal(rlhf_test_refused(&p, why, sizeof why), 0);
+    if (rlhf_test_refused(&p, why, sizeof why)) fail_msg("%s", why);
     ops.gen_step = no_gen_step;
     assert_true(rlhf_test_refused(&p, why, sizeof why) > 0);
     assert_non_null(strstr(why, "but no gen_open()"));

@@ -258,8 +258,9 @@ rlhf_status rlhf__service_may(const rlhf_host *caller, enum rlhf__service_act ac
                             "score while the run's models compute (rewards.overlap); leave out the "
                             "flag");
     if (h->instance.plugin->desc.kind == RLHF_KIND_KERNELS) return RLHF_OK;
-    if (!rlhf__on_call_service(&h->on_call, text, sizeof text) && act != RLHF__SERVICE_COMPUTES &&
-        inside && !is_main(inside))
+    if (!rlhf__on_call_service(&h->on_call, text, sizeof text) &&
+        (act == RLHF__SERVICE_OPENS_MODEL || act == RLHF__SERVICE_CLOSES) && inside &&
+        !is_main(inside))
         snprintf(text, sizeof text,
                  "it called open() of a service in %s; objects are opened and closed in functions "
                  "that are [main], such as create()",

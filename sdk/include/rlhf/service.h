@@ -144,9 +144,9 @@ typedef struct rlhf_tokenizer_info {
 typedef struct rlhf_tokenizer_service {
     uint32_t size, reserved;
     void *self; // the host's
-    // Opens the tokenizer of a directory. Free it with close. [main]
+    // Opens the tokenizer of a directory. Free it with close. [call]
     rlhf_status (*open)(const rlhf_host *, const rlhf_tokenizer_open *, rlhf_tokenizer **out);
-    void (*close)(const rlhf_host *, rlhf_tokenizer *); // NULL allowed [main]
+    void (*close)(const rlhf_host *, rlhf_tokenizer *); // NULL allowed [call]
     rlhf_status (*info)(const rlhf_host *, const rlhf_tokenizer *,
                         rlhf_tokenizer_info *out); // [any]
     // Errors of encode: RLHF_E_UNSUPPORTED if the tokenizer's pattern takes too long on the text.
