@@ -134,6 +134,8 @@ static void no_destroy(void *self) { (void)self; }
 
 static void functions_belong_together(void **state) {
     static const rlhf_model_ops whole = {.size = sizeof whole,
+                                         .compute_major = RLHF_COMPUTE_MAJOR,
+                                         .compute_minor = RLHF_COMPUTE_MINOR,
                                          .open = no_open,
                                          .info = no_info,
                                          .param = no_param,
@@ -171,7 +173,8 @@ static void functions_belong_together(void **state) {
     p.destroy = NULL;
     p.state_version = 1;
     assert_true(rlhf_test_refused(&p, why, sizeof why) > 0);
-    assert_string_equal(why, "it has a state_version but no save function");
+    assert_string_equal(why, "it has a state, which only algorithms and rewards may have; leave "
+                             "out save(), load() and state_version");
 }
 
 // ---- options ----
