@@ -14,9 +14,13 @@ rlhf_status rlhf__completions_measure(const struct rlhf__phase *p, struct rlhf__
 // tokens or at sampling.stop), and their texts are not cut at a period. [any]
 int rlhf__responses_may_end(const struct rlhf__config *, const struct rlhf__model *policy);
 
+// ---- first_rewards.c ----
+
 // In the first phase, before the first update: log the range of the rewards and in how many groups
 // they differ. If they do not differ, log that there is no reward signal. [main]
 void rlhf__phase_first_rewards(const struct rlhf__phase *p);
+
+// ---- phase_report.c ----
 
 // Choose samples among the rows that the phase trains on, and store them in p->report->chosen.
 // `prompts` contains the prompts of the responses; it is NULL if the rows come from a file. [main]

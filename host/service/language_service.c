@@ -87,7 +87,7 @@ static rlhf_status service_open(const rlhf_host *host, const rlhf_language_open 
 
 static void service_close(const rlhf_host *host, rlhf_language_model *lm) {
     struct rlhf__language_service *s = of(host);
-    if (!s || !lm || rlhf__service_may(host, RLHF__SERVICE_CLOSES) != RLHF_OK)
+    if (!lm || rlhf__service_may(host, RLHF__SERVICE_CLOSES) != RLHF_OK)
         return; // the service closes it later
     struct rlhf_language_model **at = &s->first;
     while (*at && *at != lm)

@@ -77,8 +77,8 @@ static rlhf_status service_open(const rlhf_host *host, const rlhf_reward_model_o
 
 static void service_close(const rlhf_host *host, rlhf_reward_model *m) {
     struct rlhf__reward_service *s = of(host);
-    if (s && m && rlhf__service_may(host, RLHF__SERVICE_CLOSES) == RLHF_OK)
-        rlhf__served_close(&s->models, &m->served); // else the service closes it later
+    if (m && rlhf__service_may(host, RLHF__SERVICE_CLOSES) == RLHF_OK)
+        rlhf__served_close(&s->models, &m->served);
 }
 
 static rlhf_status score(const struct rlhf_reward_model *m, const rlhf_reward_model_in *q,

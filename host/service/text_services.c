@@ -87,8 +87,8 @@ static rlhf_status classifier_open(const rlhf_host *host, const rlhf_classifier_
 
 static void classifier_close(const rlhf_host *host, rlhf_classifier *c) {
     struct rlhf__text_services *s = classifiers_of(host);
-    if (s && c && rlhf__service_may(host, RLHF__SERVICE_CLOSES) == RLHF_OK)
-        rlhf__served_close(&s->classifiers, &c->served); // else they close it later
+    if (c && rlhf__service_may(host, RLHF__SERVICE_CLOSES) == RLHF_OK)
+        rlhf__served_close(&s->classifiers, &c->served);
 }
 
 static rlhf_status classifier_info(const rlhf_host *host, const rlhf_classifier *c,

@@ -8,7 +8,7 @@
 
 static const char *const list[] = {"a", NULL};
 
-// Sets a member to a value other than 0. Returns its name, or NULL if there is no such member.
+// Makes one member nonzero. Returns its name, or NULL if `member` is past the last one.
 static const char *set_member(rlhf_opt *o, int member) {
     static const char *const names[] = {"i_def", "i_min",   "i_max", "f_def", "f_min",  "f_max",
                                         "s_def", "choices", "l_def", "table", "n_table"};

@@ -170,7 +170,7 @@ static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) 
         for (int32_t t = 0; t < in->prompt_len[i]; t++)
             d[in->offset[i] + t] = i % 2 ? NAN : 7;
     if (how == NAN_SLOPE) {
-        d[in->offset[0]] = INFINITY; // on the prompt, where it is ignored
+        d[in->offset[0]] = INFINITY; // ignored, because it is on the prompt
         d[in->offset[1] - 1] = NAN;
     }
     if (how == NAN_LOSS) out->loss = NAN;

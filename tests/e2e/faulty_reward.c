@@ -74,7 +74,7 @@ static void destroy(void *self) {
 }
 
 static void tell(const struct self *s) {
-    rlhf_metric_last(s->host, "beside", !pthread_equal(s->home, pthread_self()));
+    rlhf_metric_last(s->host, "other_thread", !pthread_equal(s->home, pthread_self()));
     rlhf_metric_last(s->host, "timeout", s->limits->timeout_s);
     rlhf_metric_last(s->host, "memory", (double)s->limits->memory_bytes);
     rlhf_metric_last(s->host, "tries", s->limits->retries);

@@ -43,16 +43,16 @@ static void no_byte_changes(void **state) {
         "--set response.truncate=period --set response.period_min=1 " REWARD("outside", "seed=1")};
     static const char *const name[] = {"outside_reward", "alone_reward", "alone_reward", "b",
                                        "outside_reward"};
-    char plain[8], early[8], beside[64];
+    char plain[8], early[8], thread[64];
     for (int k = 0; k < (int)(sizeof how / sizeof *how); k++) {
         snprintf(plain, sizeof plain, "p%d", k);
         snprintf(early, sizeof early, "e%d", k);
-        snprintf(beside, sizeof beside, "rewards/%s/beside", name[k]);
+        snprintf(thread, sizeof thread, "rewards/%s/other_thread", name[k]);
         if (e2e_run(t, "%s --set run.dir=%s", how[k], plain) != 0) fail_msg("%s", t->out);
         assert_int_equal(e2e_run(t, "%s " OVERLAP "--set run.dir=%s", how[k], early), 0);
         the_same_end(t, plain, early);
-        assert_true(metric(t, plain, beside) == 0);
-        assert_true(metric(t, early, beside) == 1);
+        assert_true(metric(t, plain, thread) == 0);
+        assert_true(metric(t, early, thread) == 1);
         assert_true(metric(t, plain, "objective/scores") == metric(t, early, "objective/scores"));
     }
 }
@@ -94,7 +94,7 @@ static void early_calls_take_time(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, GRPO OVERLAP REWARD("alone", "how=none,pause=2") "--set run.dir=a"),
                      0);
-    assert_true(metric(t, "a", "rewards/alone_reward/beside") == 1);
+    assert_true(metric(t, "a", "rewards/alone_reward/other_thread") == 1);
     assert_true(metric(t, "a", "rewards/alone_reward/time") >= 16 * 0.002);
 }
 

@@ -9,7 +9,7 @@
 static const struct kind {
     const char *plugin;
     const struct setting *settings;
-} kinds[] = {{"gpt2", tiny_gpt2}, {"qwen3", tiny_qwen3}};
+} kinds[] = {{"gpt2", tiny_gpt2}, {"qwen3", tiny_qwen3}, {"mistral", tiny_window}};
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 
 // Opens a tiny model on the table `c`.

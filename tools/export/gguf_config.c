@@ -31,7 +31,7 @@ static rlhf_status refuse(const char *dir, const char *name, const json_t *v,
     rlhf__json_write(&text, v, 0);
     rlhf_status st = rlhf__fail(err, RLHF_E_INVALID,
                                 "%s/config.json: %s is %.200s, which a GGUF file of this "
-                                "architecture cannot say",
+                                "architecture cannot represent",
                                 dir, name, rlhf__buf_text(&text));
     rlhf__buf_finish(&text);
     return st;
@@ -196,7 +196,7 @@ rlhf_status rlhf__gguf_config_read(const json_t *config, const char *dir,
     if (out->family == RLHF__GGUF_PHI3 && (int64_t)out->heads * out->head_dim != d)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "%s/config.json: %d heads of width %d, but hidden_size is %d, which a "
-                          "GGUF file of this architecture cannot say",
+                          "GGUF file of this architecture cannot represent",
                           dir, (int)out->heads, (int)out->head_dim, (int)d);
     if (is_gemma(out->family)) RLHF_TRY(check_gemma(config, dir, d, out, err));
     return gpt2 ? RLHF_OK

@@ -29,13 +29,13 @@ static int32_t role(const struct rlhf__gguf_token_list *t, const json_t *config,
     return id;
 }
 
-// Looks at the tokens that the tokenizer puts before a text or, with `behind`, after it. If there
+// Looks at the tokens that the tokenizer puts before a text or, with `after`, after it. If there
 // is exactly one and it is `id`, sets *on to 1. If none exists, sets *on to 0. Otherwise fails. *on
-// is the value of add_bos_token or, with `behind`, of add_eos_token.
-static rlhf_status puts_around(const struct rlhf__gguf_token_list *t, int32_t id, int behind,
+// is the value of add_bos_token or, with `after`, of add_eos_token.
+static rlhf_status puts_around(const struct rlhf__gguf_token_list *t, int32_t id, int after,
                                int *on, struct rlhf__error *err) {
     const int32_t *list;
-    const size_t n = rlhf__tokenizer_around(t->tokenizer, behind, &list);
+    const size_t n = rlhf__tokenizer_around(t->tokenizer, after, &list);
     *on = n > 0;
     if (n == 0 || (n == 1 && list[0] == id)) return RLHF_OK;
     for (size_t i = 0; i < n; i++)
@@ -44,12 +44,12 @@ static rlhf_status puts_around(const struct rlhf__gguf_token_list *t, int32_t id
             return rlhf__fail(err, RLHF_E_INVALID,
                               "%s: the tokenizer puts '%.60s' %s a text; a GGUF file can name only "
                               "its %s token",
-                              t->dir, text ? text : "", behind ? "after" : "in front of",
-                              behind ? "EOS" : "BOS");
+                              t->dir, text ? text : "", after ? "after" : "before",
+                              after ? "EOS" : "BOS");
         }
     return rlhf__fail(err, RLHF_E_INVALID,
                       "%s: the tokenizer puts %zu %s tokens %s a text; a GGUF file can name one",
-                      t->dir, n, behind ? "EOS" : "BOS", behind ? "after" : "in front of");
+                      t->dir, n, after ? "EOS" : "BOS", after ? "after" : "before");
 }
 
 static int is_end(const json_t *list, int32_t id) {

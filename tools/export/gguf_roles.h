@@ -32,7 +32,7 @@ struct rlhf__gguf_token_list {
     json_t *merges;       // ["a b"] or [["a", "b"]]
     json_t *config, *map; // tokenizer_config.json, special_tokens_map.json, or NULL
     struct rlhf__gguf_form form;
-    struct rlhf__tokenizer *tokenizer; // opened only to reject files that models reject
+    struct rlhf__tokenizer *tokenizer; // rejects files that models reject; adds BOS and EOS
 };
 
 // Add the keys of the roles, and set the types of these tokens. `config` is the model's

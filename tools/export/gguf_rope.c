@@ -75,7 +75,7 @@ static rlhf_status bad(const char *dir, const char *name, const json_t *v,
     if (v) rlhf__json_write(&text, v, 0);
     rlhf_status st = rlhf__fail(err, RLHF_E_INVALID,
                                 "%s/config.json: %s of the rotary positions is %.200s, which a "
-                                "GGUF file of this architecture cannot say",
+                                "GGUF file of this architecture cannot represent",
                                 dir, name, v ? rlhf__buf_text(&text) : "missing");
     rlhf__buf_finish(&text);
     return st;

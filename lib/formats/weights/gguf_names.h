@@ -48,8 +48,8 @@ struct rlhf__gguf_key {
     int32_t is_float; // 1: f32; 0: u32
 };
 
-// The i-th key, or NULL. Keys of rotary positions, whose fields have several forms, are not among
-// them, nor is Phi-3's window. [any]
+// Returns the i-th key, or NULL. The list has neither the keys of rotary positions, whose fields
+// have several forms, nor Phi-3's window. [any]
 const struct rlhf__gguf_key *rlhf__gguf_key(size_t i);
 
 // ---- tensors ----

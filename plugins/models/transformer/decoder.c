@@ -27,7 +27,7 @@ static const char *const layer_types[] = {"full_attention", "sliding_attention",
     RLHF_OPT_F64(config, o.beta_slow, 0, 0, 1e6, "yarn: rotations below which all is stretched"),  \
     RLHF_OPT_F64(config, o.mscale, 0, 0, 1e6, "yarn: for attention_factor, if it is not given"),   \
     RLHF_OPT_F64(config, o.mscale_all_dim, 0, 0, 1e6, "yarn: likewise"),                           \
-    RLHF_OPT_F64(config, o.partial_rotary_factor, -1, -1, 1, "phi3: the part of a head that turns"), \
+    RLHF_OPT_F64(config, o.partial_rotary_factor, -1, -1, 1, "phi3: the part of a head that is rotated"), \
     RLHF_OPT_F64_LIST(config, o.short_factor, 1e-9, 1e9, "longrope: wavelengths are stretched"),   \
     RLHF_OPT_F64_LIST(config, o.long_factor, 1e-9, 1e9, "longrope: the same, with long_factors"),  \
     RLHF_OPT_I64(config, o.original_max_position_embeddings, 0, 0, 1 << 24,                        \
@@ -71,13 +71,13 @@ const rlhf_opt rlhf_tf_decoder_opts[RLHF_TF_N_DECODER_OPTS] = {
                   "the LM head is the token embedding"),
     RLHF_OPT_F64(config, rope_theta, 0, 0, 1e15, "rope_parameters.rope_theta of older files"),
     RLHF_OPT_F64(config, partial_rotary_factor, -1, -1, 1,
-                 "phi3: the part of a head that turns; must be 1 for the others"),
+                 "phi3: the part of a head that is rotated; must be 1 for the others"),
     RLHF_OPT_BOOL(
         config, long_factors, 0,
         "longrope: take long_factor, which allows rows of max_position_embeddings tokens; "
         "without it short_factor and original_max_position_embeddings"),
     RLHF_OPT_I64(config, original_max_position_embeddings, 0, 0, 1 << 24,
-                 "context before it was stretched; goes before that of rope_parameters"),
+                 "context before it was stretched; takes precedence over that of rope_parameters"),
     RLHF_OPT_F64(config, attn_logit_softcapping, 0, 0, 1e9,
                  "gemma2, vaultgemma: scores are capped by this; must be null for the others"),
     RLHF_OPT_F64(config, final_logit_softcapping, 0, 0, 1e9,

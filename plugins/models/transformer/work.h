@@ -63,8 +63,8 @@ struct rlhf_tf_widths {
 
 // A layer's activations for T tokens. `in` is the stream at the start of the layer, `mid` the
 // stream between attention and MLP, and `out` the stream at the end, which is the next layer's
-// `in`. h1 and stats1 belong to the attention block, h2 and stats2 to the MLP. What they are
-// depends on norm_at of struct rlhf_tf_arch:
+// `in`. h1 and stats1 belong to the attention block, h2 and stats2 to the MLP. Their values
+// depend on norm_at of struct rlhf_tf_arch:
 //   BEFORE  h1 = norm(in)   mid = in + attention(h1)   h2 = norm(mid)   out = mid + mlp(h2)
 //   AFTER   h1 = in   mid = in + norm(attention(h1))   h2 = mid   out = mid + norm(mlp(h2))
 //   AROUND  h1 and h2 as with BEFORE, mid and out as with AFTER

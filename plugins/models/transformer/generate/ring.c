@@ -6,7 +6,7 @@
 // is direct if the keys that its queries see are in at most two ranges of the cache, and its new
 // tokens overwrite none of these keys. It then reads the cache in place, with the first range as
 // its prefix (rlhf_ragged), so decoding moves no keys. Every other row is staged: the old keys that
-// its queries see are copied to the stage, the new ones are stored behind them, and the last ones
+// its queries see are copied to the stage, the new ones are stored after them, and the last ones
 // are copied to the start of the slot. So a staged slot can be another row's prefix. The stage
 // serves one layer after the other.
 //
