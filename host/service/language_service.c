@@ -11,7 +11,7 @@ struct rlhf__language_service {
     rlhf_language_model_service table;
 };
 
-// Returns the service that owns the caller's table, or NULL if the caller may not use it now.
+// Returns the service that owns the caller's table.
 static struct rlhf__language_service *of(const rlhf_host *host) {
     const rlhf_language_model_service *table = host->service(host, RLHF_SVC_LANGUAGE_MODEL);
     return table ? table->self : NULL;

@@ -16,7 +16,7 @@ struct rlhf__reward_service {
     rlhf_reward_model_service table;
 };
 
-// Returns the service that owns the caller's table, or NULL if the caller may not use it now.
+// Returns the service that owns the caller's table.
 static struct rlhf__reward_service *of(const rlhf_host *host) {
     const rlhf_reward_model_service *table = host->service(host, RLHF_SVC_REWARD_MODEL);
     return table ? table->self : NULL;

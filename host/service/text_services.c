@@ -7,6 +7,7 @@
 #include "service/language_service.h"
 #include "weights/run_checkpoint.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,8 @@ struct rlhf__text_services {
     const struct rlhf__model_env *env;
     const struct rlhf__tokenizer *policy;
     struct rlhf__served_list classifiers;
+    // With rewards.overlap a reward opens tokenizers on another thread. The lock guards the list.
+    pthread_mutex_t lock;
     struct rlhf_tokenizer *tokenizers;
     struct rlhf__reward_service *reward;
     struct rlhf__language_service *language;
@@ -34,7 +37,7 @@ struct rlhf__text_services {
     rlhf_tokenizer_service tokenizer;
 };
 
-// Returns the services that own the caller's table, or NULL if the caller may not use it now.
+// Returns the services that own the caller's table.
 static struct rlhf__text_services *classifiers_of(const rlhf_host *host) {
     const rlhf_classifier_service *table = host->service(host, RLHF_SVC_CLASSIFIER);
     return table ? table->self : NULL;
@@ -146,8 +149,10 @@ static rlhf_status tokenizer_open(const rlhf_host *host, const rlhf_tokenizer_op
         free(t);
         return rlhf__service_failed(host, &err);
     }
+    pthread_mutex_lock(&s->lock);
     t->next = s->tokenizers;
     s->tokenizers = t;
+    pthread_mutex_unlock(&s->lock);
     *out = t;
     return RLHF_OK;
 }
@@ -155,10 +160,12 @@ static rlhf_status tokenizer_open(const rlhf_host *host, const rlhf_tokenizer_op
 static void tokenizer_close(const rlhf_host *host, rlhf_tokenizer *t) {
     struct rlhf__text_services *s = tokenizers_of(host);
     if (!t) return;
+    pthread_mutex_lock(&s->lock);
     struct rlhf_tokenizer **at = &s->tokenizers;
     while (*at && *at != t)
         at = &(*at)->next;
     if (*at) *at = t->next;
+    pthread_mutex_unlock(&s->lock);
     rlhf__tokenizer_close(t->owned);
     free(t);
 }
@@ -204,7 +211,10 @@ rlhf_status rlhf__text_services_open(const struct rlhf__model_env *env,
                                      struct rlhf__text_services **out, struct rlhf__error *err) {
     *out = NULL;
     struct rlhf__text_services *s = calloc(1, sizeof *s);
-    if (!s) return RLHF__NOMEM(err, "out of memory for services");
+    if (!s || pthread_mutex_init(&s->lock, NULL)) {
+        free(s);
+        return RLHF__NOMEM(err, "out of memory for services");
+    }
     s->env = env;
     s->classifier = (rlhf_classifier_service){.size = sizeof s->classifier,
                                               .self = s,
@@ -237,6 +247,7 @@ void rlhf__text_services_close(struct rlhf__text_services *s) {
     rlhf__served_finish(&s->classifiers);
     rlhf__reward_service_close(s->reward);
     rlhf__language_service_close(s->language);
+    pthread_mutex_destroy(&s->lock);
     free(s);
 }
 

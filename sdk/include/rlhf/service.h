@@ -38,7 +38,7 @@
 // Errors of all calls: RLHF_E_NOMEM; RLHF_E_INVALID for arguments that break a rule below, such as
 // an array that is NULL although it must have entries. Errors of [alone] functions and of an
 // open() that loads a model: also RLHF_E_UNSUPPORTED for a reward with RLHF_REWARD_EXTERNAL, and
-// those of the model, such as RLHF_E_DEVICE. Errors of an open() that is [main]: also RLHF_E_IO;
+// those of the model, such as RLHF_E_DEVICE. Errors of an open() of a directory: also RLHF_E_IO;
 // RLHF_E_INVALID if the directory does not have what is opened; RLHF_E_UNSUPPORTED for more than 64
 // objects of a plugin in a worker.
 #ifndef RLHF_SERVICE_H

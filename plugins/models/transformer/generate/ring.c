@@ -83,7 +83,7 @@ static int fits(const rlhf_gen *g, const struct row *x) {
 // The part of a row. Call it for rows that do not fill a prefix after those that do.
 static enum rlhf__tf_part part_of(const rlhf_gen *g, const struct row *x) {
     const struct rlhf__gen_slot *p = x->from < 0 ? NULL : &g->slots[x->from];
-    const int whole = x->first >= x->prefix || p->after - p->next_origin <= g->ring->window;
+    const int whole = !p || x->first >= x->prefix || p->after - p->next_origin <= g->ring->window;
     if (fits(g, x) ? whole : x->add == 1) return TF_DIRECT;
     return g->slots[x->slot].use == TF_FILLED ? TF_FILLS : TF_STAGED;
 }
