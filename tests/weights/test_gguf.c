@@ -165,7 +165,7 @@ static void configs(void **state) {
          "rope_type of the rotary positions is 1"},
         {"{" LLAMA ", \"rope_parameters\": {\"beta_fast\": \"1\"}}", "beta_fast of the rotary"},
         {"{\"model_type\": \"smollm3\", \"num_hidden_layers\": 3, \"no_rope_layers\": [1, 0, 1]}",
-         "no_rope_layers is [1, 0, 1], which a GGUF file of this architecture cannot say"},
+         "no_rope_layers is [1, 0, 1], which a GGUF file of this architecture cannot represent"},
         {"{\"model_type\": \"smollm3\", \"no_rope_layer_interval\": 2}",
          "no_rope_layer_interval is 2"},
         // The first offending object is named.

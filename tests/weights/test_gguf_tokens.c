@@ -153,13 +153,12 @@ static void frames(void **state) {
         {PAIR("BertProcessing", "1", "4"), "bos_token 7 true\n", "eos_token 7 true\n"},
         {AROUND("\"type\": \"ByteLevel\""), "bos_token 7 false\n", "eos_token 7 false\n"},
         {PAIR("BertProcessing", "4", "1"), NULL,
-         "the tokenizer puts '<tool>' in front of a text; a GGUF file can name only its BOS token"},
+         "the tokenizer puts '<tool>' before a text; a GGUF file can name only its BOS token"},
         {TEMPLATE(NAME("<s>") "," TEXT "," NAME("<s>")), NULL,
          "the tokenizer puts '<s>' after a text; a GGUF file can name only its EOS token"},
-        {TEMPLATE(NAME("<s>") "," NAME("<tool>") "," TEXT), NULL,
-         "puts '<tool>' in front of a text"},
+        {TEMPLATE(NAME("<s>") "," NAME("<tool>") "," TEXT), NULL, "puts '<tool>' before a text"},
         {TEMPLATE(NAME("<s>") "," NAME("<s>") "," TEXT), NULL,
-         "puts 2 BOS tokens in front of a text; a GGUF file can name one"},
+         "puts 2 BOS tokens before a text; a GGUF file can name one"},
     };
     for (size_t i = 0; i < CHECK_COUNT(cases); i++) {
         struct model m;

@@ -107,8 +107,8 @@ static void wrong_directories(void **state) {
         const char *make, *given, *part; // make: a file in the scratch folder
     } cases[] = {
         {"g/model.gguf", "g",
-         "model.gguf is GGUF, which is not read; convert it once, in Python: "},
-        {"g/model.gguf", "g/model.gguf", "and AutoTokenizer in the same way"},
+         "model.gguf is a GGUF file; give the file itself instead of the directory"},
+        {"g/model.gguf", "g/model.gguf", "does not begin with \"GGUF\", so it is not a GGUF file"},
         {"m/consolidated.00.pth", "m", "Meta's own form, which is not read; the hub has the model"},
         {"p/pytorch_model.bin", "p", "pytorch_model.bin is a pickle, which is never read"},
         {"h/models--A--B/snapshots/c0ffee/config.json", "h", "/h/models--A--B/snapshots/c0ffee"},

@@ -2,7 +2,7 @@
 // truncated.
 #include "support/scratch.h"
 
-#include "weights/mapped.h"
+#include "tensors/mapped.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

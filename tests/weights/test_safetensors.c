@@ -210,15 +210,13 @@ static void other_formats(void **state) {
          "adapter_model.safetensors is an adapter, not a model; merge"},
         {"flax_model.msgpack", "flax_model.msgpack holds Flax's weights"},
         {"tf_model.h5", "tf_model.h5 holds TensorFlow's weights"},
-        {"q8.gguf", "q8.gguf is GGUF, which is not read; convert it once, in Python: "
-                    "transformers.AutoModelForCausalLM.from_pretrained(\"DIR\", "
-                    "gguf_file=\"FILE.gguf\").save_pretrained(\"DIR\")"},
         {"pytorch_model.bin.index.json", "names pickles, which are never read; convert"},
         {"pytorch_model.bin",
          "holds no model.safetensors or model.safetensors.index.json: pytorch_model.bin is a "
          "pickle, which is never read; convert it once, in Python: "
          "transformers.AutoModelForCausalLM.from_pretrained(\"DIR\").save_pretrained(\"DIR\") (of "
          "a classifier, AutoModelForSequenceClassification)"},
+        {"q8.gguf", "q8.gguf is a GGUF file; give the file itself instead of the directory"},
     };
     struct scratch *s = *state;
     for (size_t i = 0; i < CHECK_COUNT(cases); i++) { // each has precedence over the files above

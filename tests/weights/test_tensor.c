@@ -2,8 +2,8 @@
 // edges of rounding.
 #include "support/scratch.h"
 
+#include "tensors/tensor.h"
 #include "weights/safetensors.h"
-#include "weights/tensor.h"
 
 #include <math.h>
 

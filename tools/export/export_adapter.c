@@ -4,9 +4,9 @@
 #include "base/json.h"
 #include "model/model.h"
 #include "option/nearest.h"
+#include "tensors/tensor.h"
 #include "weights/hf_dir.h"
 #include "weights/rounding.h"
-#include "weights/tensor.h"
 
 #include <stdio.h>
 #include <stdlib.h>

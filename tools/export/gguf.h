@@ -4,7 +4,7 @@
 #define RLHF_TOOLS_EXPORT_GGUF_H
 
 #include "base/folder.h"
-#include "weights/tensor.h"
+#include "tensors/tensor.h"
 
 #include <jansson.h>
 #include <signal.h>

@@ -63,17 +63,13 @@ static rlhf_status find_arch(const json_t *config, const char *dir, struct rlhf_
     return RLHF_OK;
 }
 
-static int is_gemma(int32_t family) {
-    return family == RLHF__GGUF_GEMMA2 || family == RLHF__GGUF_GEMMA3;
-}
-
 // ggml's GELU is the tanh form. The MLPs of Gemma are gated by it, those of the others by SiLU.
 static rlhf_status check_activation(const json_t *config, const char *dir, int32_t family,
                                     struct rlhf__error *err) {
-    const int gelu = family == RLHF__GGUF_GPT2 || is_gemma(family);
-    const char *field = family == RLHF__GGUF_GPT2 ? "activation_function"
-                        : is_gemma(family)        ? "hidden_activation"
-                                                  : "hidden_act";
+    const int gelu = family == RLHF__GGUF_GPT2 || rlhf__gguf_is_gemma(family);
+    const char *field = family == RLHF__GGUF_GPT2     ? "activation_function"
+                        : rlhf__gguf_is_gemma(family) ? "hidden_activation"
+                                                      : "hidden_act";
     const json_t *v = json_object_get(config, field);
     const char *act = json_string_value(v);
     const int fine = !v ||
@@ -116,12 +112,12 @@ static rlhf_status check_layers(const json_t *config, const char *dir, struct rl
                    ? RLHF_OK
                    : refuse(dir, "no_rope_layer_interval", every, err);
     for (json_int_t i = 0; i < json_integer_value(layers); i++)
-        if (json_integer_value(json_array_get(list, (size_t)i)) != ((i + 1) % 4 != 0))
+        if (json_integer_value(json_array_get(list, (size_t)i)) != rlhf__gguf_rotates((int32_t)i))
             return refuse(dir, "no_rope_layers", list, err);
     return RLHF_OK;
 }
 
-// llama.cpp gives a window to all layers but every sixth (Gemma 3) or every second (Gemma 2).
+// llama.cpp gives a window to fixed layers.
 static rlhf_status check_windows(const json_t *config, const char *dir,
                                  const struct rlhf__gguf_config *c, struct rlhf__error *err) {
     const int32_t period = c->family == RLHF__GGUF_GEMMA2 ? 2 : 6;
@@ -135,19 +131,17 @@ static rlhf_status check_windows(const json_t *config, const char *dir,
                    : RLHF_OK;
     for (int32_t i = 0; i < c->layers; i++) {
         const char *type = json_string_value(json_array_get(list, (size_t)i));
-        if (!type || (strcmp(type, "sliding_attention") == 0) != ((i + 1) % period != 0))
+        if (!type ||
+            (strcmp(type, "sliding_attention") == 0) != rlhf__gguf_has_window(c->family, i))
             return refuse(dir, "layer_types", list, err);
     }
     return RLHF_OK;
 }
 
-// llama.cpp divides the scores of Gemma by the root of head_dim or, in the models of 27B, which it
-// knows by their number of layers, by that of the width over the number of heads.
 static rlhf_status check_scale(const json_t *config, const char *dir, int32_t d,
                                const struct rlhf__gguf_config *c, struct rlhf__error *err) {
     const json_t *v = json_object_get(config, "query_pre_attn_scalar");
-    const int largest = c->layers == (c->family == RLHF__GGUF_GEMMA2 ? 46 : 62);
-    const double want = largest ? (double)d / c->heads : c->head_dim;
+    const double want = rlhf__gguf_score_divisor(c->family, c->layers, d, c->heads, c->head_dim);
     const double found = json_is_number(v) ? json_number_value(v) : 256;
     if (found == want) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID,
@@ -188,7 +182,7 @@ rlhf_status rlhf__gguf_config_read(const json_t *config, const char *dir,
     RLHF_TRY(whole(config, dir, gpt2 ? "n_head" : "num_attention_heads", 0, &out->heads, err));
     out->kv_heads = out->heads;
     if (!gpt2) RLHF_TRY(whole(config, dir, "num_key_value_heads", out->heads, &out->kv_heads, err));
-    out->head_dim = is_gemma(out->family) ? 256 : d / out->heads;
+    out->head_dim = rlhf__gguf_is_gemma(out->family) ? 256 : d / out->heads;
     if (!gpt2) RLHF_TRY(whole(config, dir, "head_dim", out->head_dim, &out->head_dim, err));
     if (out->head_dim < 2 || out->head_dim % 2)
         return rlhf__fail(err, RLHF_E_INVALID, "%s/config.json: heads of width %d", dir,
@@ -198,7 +192,7 @@ rlhf_status rlhf__gguf_config_read(const json_t *config, const char *dir,
                           "%s/config.json: %d heads of width %d, but hidden_size is %d, which a "
                           "GGUF file of this architecture cannot represent",
                           dir, (int)out->heads, (int)out->head_dim, (int)d);
-    if (is_gemma(out->family)) RLHF_TRY(check_gemma(config, dir, d, out, err));
+    if (rlhf__gguf_is_gemma(out->family)) RLHF_TRY(check_gemma(config, dir, d, out, err));
     return gpt2 ? RLHF_OK
                 : rlhf__gguf_rope_check(config, dir, out->arch, out->head_dim, &out->rope, err);
 }
@@ -207,25 +201,12 @@ rlhf_status rlhf__gguf_config_read(const json_t *config, const char *dir,
 
 // The value of a field that config.json may lack, or 0.
 static double default_of(const struct rlhf__gguf_config *c, const json_t *config,
-                         const char *field) {
+                         const struct rlhf__gguf_key *k) {
     const json_t *width = json_object_get(config, "n_embd");
-    const struct {
-        const char *field;
-        double value;
-    } all[] = {{"num_key_value_heads", c->kv_heads},
-               {"head_dim", c->head_dim},
-               {"n_inner", 4 * json_number_value(width)},
-               {"rms_norm_eps", is_gemma(c->family) ? 1e-6 : 0},
-               {"sliding_window", 4096},
-               {"attn_logit_softcapping", 50},
-               {"final_logit_softcapping", 30},
-               {"attention_multiplier", 1},
-               {"embedding_multiplier", 1},
-               {"residual_multiplier", 1},
-               {"logits_scaling", 1}};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (strcmp(field, all[i].field) == 0) return all[i].value;
-    return 0;
+    if (strcmp(k->field, "num_key_value_heads") == 0) return c->kv_heads;
+    if (strcmp(k->field, "head_dim") == 0) return c->head_dim;
+    if (strcmp(k->field, "n_inner") == 0) return 4 * json_number_value(width);
+    return k->missing;
 }
 
 static rlhf_status put_number(struct rlhf__gguf *g, const json_t *config, const char *dir,
@@ -234,7 +215,7 @@ static rlhf_status put_number(struct rlhf__gguf *g, const json_t *config, const 
     const char *field = k->field;
     if (is_hybrid(config) && strcmp(field, "intermediate_size") == 0)
         field = "shared_intermediate_size";
-    const double missing = default_of(c, config, field);
+    const double missing = default_of(c, config, k);
     const json_t *v = json_object_get(config, field);
     char key[96];
     int32_t n;

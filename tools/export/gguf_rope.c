@@ -2,6 +2,7 @@
 #include "export/gguf_rope.h"
 
 #include "base/json.h"
+#include "weights/gguf_rotary.h"
 
 #include <math.h>
 #include <rlhf/exact.h>
@@ -10,8 +11,6 @@
 
 #define ORIGINAL "original_max_position_embeddings"
 #define PART     "partial_rotary_factor"
-
-static const double pi = 3.14159265358979323846;
 
 // The fields from which the GGUF keys are made, with all defaults filled in. If a config has
 // several fields of the same meaning, the struct has the one that transformers and this program's
@@ -243,18 +242,13 @@ void rlhf__gguf_rope_divisors(const json_t *config, const struct rlhf__gguf_rope
                               float *out) {
     const struct rope r = rope_of(config);
     const json_t *list = of->divisors[k].list ? json_object_get(r.o, of->divisors[k].list) : NULL;
-    const double low = number(r.o, "low_freq_factor", 1), high = number(r.o, "high_freq_factor", 4);
-    for (int32_t i = 0; list && i < of->dim / 2; i++)
-        out[i] = (float)json_number_value(json_array_get(list, (size_t)i));
-    for (int32_t i = 0; !list && i < of->dim / 2; i++) {
-        // The number of tokens in one full turn.
-        const double length = 2 * pi * rlhf_pow(r.theta, 2.0 * i / of->dim);
-        const double share = (r.context / length - low) / (high - low);
-        if (length < r.context / high)
-            out[i] = 1;
-        else if (length > r.context / low)
-            out[i] = (float)r.factor;
-        else
-            out[i] = (float)(1 / ((1 - share) / r.factor + share));
-    }
+    const struct rlhf__gguf_llama3 bands = {r.theta,
+                                            r.context,
+                                            r.factor,
+                                            number(r.o, "low_freq_factor", 1),
+                                            number(r.o, "high_freq_factor", 4),
+                                            of->dim};
+    for (int32_t i = 0; i < of->dim / 2; i++)
+        out[i] = list ? (float)json_number_value(json_array_get(list, (size_t)i))
+                      : rlhf__gguf_llama3_divisor(&bands, i);
 }

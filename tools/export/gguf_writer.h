@@ -8,19 +8,9 @@
 #define RLHF_TOOLS_EXPORT_GGUF_WRITER_H
 
 #include "base/folder.h"
-#include "weights/tensor.h"
+#include "tensors/gguf_file.h"
 
 struct rlhf__gguf; // opaque
-
-// Types of keys and of the elements of arrays.
-enum rlhf__gguf_type {
-    RLHF__GGUF_U32 = 4,
-    RLHF__GGUF_I32 = 5,
-    RLHF__GGUF_F32 = 6,
-    RLHF__GGUF_BOOL = 7,
-    RLHF__GGUF_STR = 8,
-    RLHF__GGUF_ARRAY = 9
-};
 
 // Returns a new file without keys and tensors, or NULL if memory runs out. Free it with
 // rlhf__gguf_commit or rlhf__gguf_abort. [main]
@@ -33,8 +23,8 @@ void rlhf__gguf_f32(struct rlhf__gguf *g, const char *key, double v);
 void rlhf__gguf_bool(struct rlhf__gguf *g, const char *key, int v);
 void rlhf__gguf_str(struct rlhf__gguf *g, const char *key, const char *text);
 
-// Add a key whose value is an array of n elements. Then call one of the next functions for each
-// element. [main]
+// Add a key whose value is an array of n elements of a type (enum rlhf__gguf_type). Then call one
+// of the next functions for each element. [main]
 void rlhf__gguf_array(struct rlhf__gguf *g, const char *key, int32_t type, uint64_t n);
 void rlhf__gguf_item_str(struct rlhf__gguf *g, const char *text, size_t len);
 void rlhf__gguf_item_i32(struct rlhf__gguf *g, int32_t v);

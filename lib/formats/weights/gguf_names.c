@@ -26,55 +26,81 @@ enum {
 
 // ---- architectures ----
 
+// Of several types of a family, the first is that of a model that is read from a file.
 static const struct {
     const char *model_type;
     int32_t family;
+    const char *class_name;
 } types[] = {
-    {"llama", RLHF__GGUF_LLAMA},
-    {"mistral", RLHF__GGUF_LLAMA},
-    {"qwen2", RLHF__GGUF_QWEN2},
-    {"qwen3", RLHF__GGUF_QWEN3},
-    {"smollm3", RLHF__GGUF_SMOLLM3},
-    {"granite", RLHF__GGUF_GRANITE},
-    {"granitemoehybrid", RLHF__GGUF_GRANITE},
-    {"phi3", RLHF__GGUF_PHI3},
-    {"gemma2", RLHF__GGUF_GEMMA2},
-    {"gemma3_text", RLHF__GGUF_GEMMA3},
-    {"gpt2", RLHF__GGUF_GPT2},
+    {"llama", RLHF__GGUF_LLAMA, "LlamaForCausalLM"},
+    {"mistral", RLHF__GGUF_LLAMA, "MistralForCausalLM"},
+    {"qwen2", RLHF__GGUF_QWEN2, "Qwen2ForCausalLM"},
+    {"qwen3", RLHF__GGUF_QWEN3, "Qwen3ForCausalLM"},
+    {"smollm3", RLHF__GGUF_SMOLLM3, "SmolLM3ForCausalLM"},
+    {"granite", RLHF__GGUF_GRANITE, "GraniteForCausalLM"},
+    {"granitemoehybrid", RLHF__GGUF_GRANITE, "GraniteMoeHybridForCausalLM"},
+    {"phi3", RLHF__GGUF_PHI3, "Phi3ForCausalLM"},
+    {"gemma2", RLHF__GGUF_GEMMA2, "Gemma2ForCausalLM"},
+    {"gemma3_text", RLHF__GGUF_GEMMA3, "Gemma3ForCausalLM"},
+    {"gpt2", RLHF__GGUF_GPT2, "GPT2LMHeadModel"},
 };
+enum { N_TYPES = sizeof types / sizeof *types };
 
 int32_t rlhf__gguf_family(const char *model_type) {
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+    for (size_t i = 0; i < N_TYPES; i++)
         if (strcmp(model_type, types[i].model_type) == 0) return types[i].family;
     return -1;
+}
+
+const char *rlhf__gguf_model_type(int32_t family, const char **class_name) {
+    size_t i = 0;
+    while (types[i].family != family)
+        i++;
+    *class_name = types[i].class_name;
+    return types[i].model_type;
+}
+
+int rlhf__gguf_is_gemma(int32_t family) { return GEMMA >> family & 1; }
+
+int rlhf__gguf_has_window(int32_t family, int32_t layer) {
+    return (layer + 1) % (family == RLHF__GGUF_GEMMA2 ? 2 : 6) != 0;
+}
+
+int rlhf__gguf_rotates(int32_t layer) { return (layer + 1) % 4 != 0; }
+
+double rlhf__gguf_score_divisor(int32_t family, int32_t layers, double width, int32_t heads,
+                                int32_t head_dim) {
+    const int is_largest = layers == (family == RLHF__GGUF_GEMMA2 ? 46 : 62);
+    return is_largest ? width / heads : head_dim;
 }
 
 // ---- keys ----
 
 static const struct rlhf__gguf_key keys[] = {
-    {"vocab_size", "vocab_size", ROTARY | GPT2, 0},
-    {"n_positions", "context_length", GPT2, 0},
-    {"max_position_embeddings", "context_length", ROTARY | GEMMA, 0},
-    {"n_embd", "embedding_length", GPT2, 0},
-    {"hidden_size", "embedding_length", ROTARY | GEMMA, 0},
-    {"n_layer", "block_count", GPT2, 0},
-    {"num_hidden_layers", "block_count", ROTARY | GEMMA, 0},
-    {"n_inner", "feed_forward_length", GPT2, 0},
-    {"intermediate_size", "feed_forward_length", ROTARY | GEMMA, 0},
-    {"n_head", "attention.head_count", GPT2, 0},
-    {"num_attention_heads", "attention.head_count", ROTARY | GEMMA, 0},
-    {"layer_norm_epsilon", "attention.layer_norm_epsilon", GPT2, 1},
-    {"rms_norm_eps", "attention.layer_norm_rms_epsilon", ROTARY | GEMMA, 1},
-    {"num_key_value_heads", "attention.head_count_kv", ROTARY | GEMMA, 0},
-    {"head_dim", "attention.key_length", ROTARY | GEMMA, 0},
-    {"head_dim", "attention.value_length", ROTARY | GEMMA, 0},
-    {"sliding_window", "attention.sliding_window", GEMMA, 0},
-    {"attn_logit_softcapping", "attn_logit_softcapping", GEMMA2, 1},
-    {"final_logit_softcapping", "final_logit_softcapping", GEMMA2, 1},
-    {"attention_multiplier", "attention.scale", GRANITE, 1},
-    {"embedding_multiplier", "embedding_scale", GRANITE, 1},
-    {"residual_multiplier", "residual_scale", GRANITE, 1},
-    {"logits_scaling", "logit_scale", GRANITE, 1},
+    {"vocab_size", "vocab_size", ROTARY | GPT2, 0, 0},
+    {"n_positions", "context_length", GPT2, 0, 0},
+    {"max_position_embeddings", "context_length", ROTARY | GEMMA, 0, 0},
+    {"n_embd", "embedding_length", GPT2, 0, 0},
+    {"hidden_size", "embedding_length", ROTARY | GEMMA, 0, 0},
+    {"n_layer", "block_count", GPT2, 0, 0},
+    {"num_hidden_layers", "block_count", ROTARY | GEMMA, 0, 0},
+    {"n_inner", "feed_forward_length", GPT2, 0, 0},
+    {"intermediate_size", "feed_forward_length", ROTARY | GEMMA, 0, 0},
+    {"n_head", "attention.head_count", GPT2, 0, 0},
+    {"num_attention_heads", "attention.head_count", ROTARY | GEMMA, 0, 0},
+    {"layer_norm_epsilon", "attention.layer_norm_epsilon", GPT2, 1, 0},
+    {"rms_norm_eps", "attention.layer_norm_rms_epsilon", ROTARY, 1, 0},
+    {"rms_norm_eps", "attention.layer_norm_rms_epsilon", GEMMA, 1, 1e-6},
+    {"num_key_value_heads", "attention.head_count_kv", ROTARY | GEMMA, 0, 0},
+    {"head_dim", "attention.key_length", ROTARY | GEMMA, 0, 0},
+    {"head_dim", "attention.value_length", ROTARY | GEMMA, 0, 0},
+    {"sliding_window", "attention.sliding_window", GEMMA, 0, 4096},
+    {"attn_logit_softcapping", "attn_logit_softcapping", GEMMA2, 1, 50},
+    {"final_logit_softcapping", "final_logit_softcapping", GEMMA2, 1, 30},
+    {"attention_multiplier", "attention.scale", GRANITE, 1, 1},
+    {"embedding_multiplier", "embedding_scale", GRANITE, 1, 1},
+    {"residual_multiplier", "residual_scale", GRANITE, 1, 1},
+    {"logits_scaling", "logit_scale", GRANITE, 1, 1},
 };
 
 const struct rlhf__gguf_key *rlhf__gguf_key(size_t i) {
@@ -171,6 +197,12 @@ static const struct {
 
 const char *rlhf__gguf_arch(int32_t family) { return families[family].arch; }
 
+int32_t rlhf__gguf_family_of(const char *arch) {
+    for (int32_t i = 0; i < RLHF__GGUF_N_FAMILIES; i++)
+        if (strcmp(arch, families[i].arch) == 0) return i;
+    return -1;
+}
+
 // If *text begins with a number and a dot ("3."), returns the number and moves *text past the dot.
 // Otherwise returns -1.
 static int32_t layer_of(const char **text) {
@@ -186,6 +218,12 @@ static const struct name *find(const struct name *list, const char *stem, size_t
     for (; list->hf; list++)
         if (strlen(list->hf) == len && memcmp(list->hf, stem, len) == 0) return list;
     return NULL;
+}
+
+static int32_t rows_of(const struct name *n, int32_t family, int is_weight) {
+    const int pairs = n->rows == RLHF__GGUF_PAIR_Q || n->rows == RLHF__GGUF_PAIR_K;
+    if (n->rows == RLHF__GGUF_TRANSPOSED && !is_weight) return RLHF__GGUF_AS_IS;
+    return pairs && !(ADJACENT >> family & 1) ? RLHF__GGUF_AS_IS : n->rows;
 }
 
 rlhf_status rlhf__gguf_name(int32_t family, const struct rlhf__tensor *t,
@@ -211,15 +249,46 @@ rlhf_status rlhf__gguf_name(int32_t family, const struct rlhf__tensor *t,
             "%s: tensor %s is not supported in a GGUF file of llama.cpp's architecture "
             "%s",
             t->file, t->name, families[family].arch);
-    *rows = n->rows;
-    if (*rows == RLHF__GGUF_TRANSPOSED && !is_weight) *rows = RLHF__GGUF_AS_IS;
-    if (!(ADJACENT >> family & 1) && (*rows == RLHF__GGUF_PAIR_Q || *rows == RLHF__GGUF_PAIR_K))
-        *rows = RLHF__GGUF_AS_IS;
+    *rows = rows_of(n, family, is_weight);
     if (*layer >= 0)
         snprintf(out, RLHF__GGUF_NAME_CAP, "blk.%d.%s%s", (int)*layer, n->gguf, dot);
     else
         snprintf(out, RLHF__GGUF_NAME_CAP, "%s%s", n->gguf, dot);
     return RLHF_OK;
+}
+
+static const struct name *find_in(const struct name *list, const char *stem, size_t len,
+                                  int32_t family, int is_weight) {
+    for (; list->hf; list++)
+        if (strlen(list->gguf) == len && memcmp(list->gguf, stem, len) == 0 &&
+            list->rows != RLHF__GGUF_GATE_UP &&
+            ((is_weight ? list->weight : list->bias) >> family & 1))
+            return list;
+    return NULL;
+}
+
+int rlhf__gguf_name_in(int32_t family, const char *name, char out[RLHF__GGUF_NAME_CAP],
+                       int32_t *rows) {
+    const char *stem = name, *dot = strrchr(name, '.');
+    const int is_weight = dot && strcmp(dot, ".weight") == 0;
+    const int is_block = strncmp(stem, "blk.", 4) == 0;
+    int32_t layer = -1;
+    stem += is_block ? 4 : 0;
+    if (is_block) layer = layer_of(&stem);
+    if (!dot || dot < stem || (is_block && layer < 0)) return 0;
+    if (!is_weight && strcmp(dot, ".bias") != 0) return 0;
+    const struct name *list = is_block ? families[family].in_block : families[family].outside;
+    const struct name *n = find_in(list, stem, (size_t)(dot - stem), family, is_weight);
+    if (!n) return 0;
+    *rows = rows_of(n, family, is_weight);
+    // The LM head is outside of the base model.
+    const char *prefix = strcmp(n->hf, "lm_head") == 0 ? "" : families[family].prefix;
+    if (is_block)
+        snprintf(out, RLHF__GGUF_NAME_CAP, "%s%s%d.%s%s", prefix, families[family].block,
+                 (int)layer, n->hf, dot);
+    else
+        snprintf(out, RLHF__GGUF_NAME_CAP, "%s%s%s", prefix, n->hf, dot);
+    return 1;
 }
 
 // Returns 1 if the model must have the tensor. All of an architecture's tensors are required,

@@ -3,7 +3,7 @@
 #ifndef RLHF_FORMATS_WEIGHTS_GGUF_NAMES_H
 #define RLHF_FORMATS_WEIGHTS_GGUF_NAMES_H
 
-#include "weights/tensor.h"
+#include "tensors/tensor.h"
 
 enum { RLHF__GGUF_NAME_CAP = 64 };
 
@@ -38,6 +38,21 @@ enum rlhf__gguf_rows {
 int32_t rlhf__gguf_family(const char *model_type);
 // llama.cpp's name of the architecture, with which its keys begin. [any]
 const char *rlhf__gguf_arch(int32_t family);
+// The family of llama.cpp's name of an architecture, or -1. [any]
+int32_t rlhf__gguf_family_of(const char *arch);
+// The model_type and the class of transformers that read a file of the family. [any]
+const char *rlhf__gguf_model_type(int32_t family, const char **class_name);
+
+// 1 for gemma2 and gemma3. [any]
+int rlhf__gguf_is_gemma(int32_t family);
+// llama.cpp's fixed rules. Whether layer i of a Gemma has a window, and whether layer i of smollm3
+// rotates its queries and keys. [any]
+int rlhf__gguf_has_window(int32_t family, int32_t layer);
+int rlhf__gguf_rotates(int32_t layer);
+// The scores of a Gemma are divided by the root of this: of head_dim or, in the models of 27B,
+// which llama.cpp knows by their number of layers, of the width over the number of heads. [any]
+double rlhf__gguf_score_divisor(int32_t family, int32_t layers, double width, int32_t heads,
+                                int32_t head_dim);
 
 // ---- keys ----
 
@@ -46,6 +61,7 @@ struct rlhf__gguf_key {
     const char *field, *key;
     int32_t families; // bit 1 << enum rlhf__gguf_family
     int32_t is_float; // 1: f32; 0: u32
+    double missing;   // the value if the field or the key is missing; 0: depends on others
 };
 
 // Returns the i-th key, or NULL. The list has neither the keys of rotary positions, whose fields
@@ -60,6 +76,12 @@ const struct rlhf__gguf_key *rlhf__gguf_key(size_t i);
 rlhf_status rlhf__gguf_name(int32_t family, const struct rlhf__tensor *t,
                             char out[RLHF__GGUF_NAME_CAP], int32_t *layer, int32_t *rows,
                             struct rlhf__error *err);
+
+// The reverse: set `out` to the name in transformers of the tensor `name` of a GGUF file, and *rows
+// to an enum rlhf__gguf_rows. Half of a GATE_UP tensor is ffn_gate, the other half ffn_up; here
+// both have the names of separate tensors. Returns 0 if the architecture has no such tensor. [any]
+int rlhf__gguf_name_in(int32_t family, const char *name, char out[RLHF__GGUF_NAME_CAP],
+                       int32_t *rows);
 
 // Set `out` to the i-th name that a model of the family must have. If the name contains %d, every
 // block must have it. The output table is required unless it is tied. Returns 0 if there are fewer

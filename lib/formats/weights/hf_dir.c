@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "weights/gguf_metadata.h"
 #include "weights/run_checkpoint.h"
 #include "weights/text_part.h"
 #include "weights/wrong_dir.h"
@@ -76,8 +77,17 @@ static rlhf_status load_config(const char *path, json_t **out, struct rlhf__erro
     return st;
 }
 
+static rlhf_status gguf_config(const char *path, json_t **out, struct rlhf__error *err) {
+    struct rlhf__gguf_file *file = NULL;
+    rlhf_status st = rlhf__gguf_open(path, &file, err);
+    if (st == RLHF_OK) st = rlhf__gguf_config(file, NULL, out, err);
+    rlhf__gguf_close(file);
+    return st;
+}
+
 rlhf_status rlhf__hf_config_read(const char *dir, json_t **out, struct rlhf__error *err) {
     *out = NULL;
+    if (rlhf__gguf_is(dir)) return gguf_config(dir, out, err);
     char *path = rlhf__path_join(dir, "config.json");
     if (!path) return no_memory(err);
     rlhf_status st = rlhf__checkpoint_links(dir, err);

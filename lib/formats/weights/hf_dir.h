@@ -1,4 +1,5 @@
-// hf_dir.h: a Hugging Face model directory: config.json, labels, tokenizer files.
+// hf_dir.h: a Hugging Face model directory: config.json, labels, tokenizer files. A GGUF file is
+// read as the directory that it can be converted to.
 //
 // This file does not read weights (safetensors.h does) or tokenizers (tokenizer/tokenizer.h does).
 // The model plugin reads the keys of its architecture.
@@ -21,10 +22,10 @@ struct rlhf__labels {
     int32_t n;
 };
 
-// Read DIR/config.json. If the model also reads images, *out describes its language model
-// (text_part.h). The caller owns *out (json_decref). Errors: RLHF_E_INVALID (a missing
-// directory or file; invalid JSON, with its line; JSON that is not an object), RLHF_E_IO,
-// RLHF_E_NOMEM. [main]
+// Read DIR/config.json, or make the config of a GGUF file (gguf_metadata.h). If the model also
+// reads images, *out describes its language model (text_part.h). The caller owns *out
+// (json_decref). Errors: RLHF_E_INVALID (a missing directory or file; invalid JSON, with its line;
+// JSON that is not an object), RLHF_E_IO, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__hf_config_read(const char *dir, json_t **out, struct rlhf__error *err);
 
 // Get the "model_type" of a config; *out is borrowed from the config. `dir` is only for messages.

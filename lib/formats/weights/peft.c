@@ -2,6 +2,7 @@
 #include "weights/peft.h"
 
 #include "base/json.h"
+#include "tensors/gguf_file.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -73,8 +74,8 @@ rlhf_status rlhf__peft_make(int32_t rank, double alpha, const char *targets, str
 
 static int is_model(const char *path, char real[RLHF__PATH_CAP]) {
     char config[RLHF__PATH_CAP];
-    return rlhf__path_real(path, real) && rlhf__is_dir(real) &&
-           rlhf__is_file(rlhf__path_put(config, "%s/config.json", real));
+    if (!rlhf__path_real(path, real)) return 0;
+    return rlhf__gguf_is(real) || rlhf__is_file(rlhf__path_put(config, "%s/config.json", real));
 }
 
 rlhf_status rlhf__peft_base(const struct rlhf__peft *p, char out[RLHF__PATH_CAP],

@@ -10,10 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-int rlhf__tensor_is_float(int32_t dtype) {
-    return dtype == RLHF__TENSOR_F32 || dtype == RLHF__TENSOR_F16 || dtype == RLHF__TENSOR_BF16;
-}
-
 rlhf_status rlhf__tensor_check_float(const struct rlhf__tensor *t, struct rlhf__error *err) {
     if (rlhf__tensor_is_float(t->dtype)) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_UNSUPPORTED,
@@ -54,8 +50,9 @@ rlhf_status rlhf__round_f32(const float *in, size_t n, int32_t dtype, void *out,
 enum { CHUNK = 1 << 16 }; // number of elements converted at a time
 
 // Returns the dtype in which tensor t is written. If `dtype` is -1 or t cannot be read as floats,
-// this is t's own dtype, otherwise `dtype`.
+// this is t's own dtype, or F32 if that is quantised; otherwise `dtype`.
 static int32_t rounded_dtype(const struct rlhf__tensor *t, int32_t dtype) {
+    if (dtype < 0 && rlhf__tensor_dtype_block(t->dtype) > 1) return RLHF__TENSOR_F32;
     return dtype >= 0 && rlhf__tensor_is_float(t->dtype) ? dtype : t->dtype;
 }
 

@@ -5,7 +5,7 @@
 #define RLHF_FORMATS_WEIGHTS_ROUNDING_H
 
 #include "base/folder.h"
-#include "weights/tensor.h"
+#include "tensors/tensor.h"
 
 #include <signal.h>
 
@@ -14,9 +14,6 @@ struct rlhf__rounding {
     const char *file, *tensor;
     int64_t first; // index of the first number in the tensor
 };
-
-// 1 for the dtypes that can be read as floats: F32, F16, BF16. [any]
-int rlhf__tensor_is_float(int32_t dtype);
 
 // Returns RLHF_E_UNSUPPORTED if the tensor cannot be read as floats. The message has the file, the
 // tensor and the dtype. [any]
@@ -34,7 +31,7 @@ struct rlhf__rounded_file {
     const struct rlhf__tensor *const *tensor; // [n]
     const char *const *name;                  // [n] their names in the file; NULL = unchanged
     size_t n;
-    int32_t dtype;                          // the dtype that floats are rounded to; -1 = unchanged
+    int32_t dtype; // the dtype that floats are rounded to; -1 = unchanged, or F32 if quantised
     const volatile sig_atomic_t *cancelled; // NULL = never
 };
 

@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "weights/gguf_weights.h"
 #include "weights/safetensors_header.h"
 #include "weights/text_part.h"
 #include "weights/wrong_dir.h"
@@ -26,8 +27,9 @@ struct rlhf__weights {
     size_t n_shards;
     struct rlhf__tensor *tensor; // [n] sorted by name
     size_t n;
-    char *names;     // of the tensors of a language model inside of a larger model, or NULL
-    size_t left_out; // tensors of the other parts
+    char *names; // of the tensors of a language model inside of a larger model, or NULL
+    struct rlhf__gguf_weights gguf; // of a GGUF file; its tensors are in `tensor`
+    size_t left_out;                // tensors of the other parts
 };
 
 // The arguments of copy_head, which copies the first bytes of a file that may change meanwhile.
@@ -239,15 +241,24 @@ static rlhf_status open_dir(struct rlhf__weights *w, const char *dir, struct rlh
     return st;
 }
 
+static rlhf_status open_gguf(struct rlhf__weights *w, const char *path, struct rlhf__error *err) {
+    const rlhf_status st = rlhf__gguf_weights_open(path, &w->gguf, err);
+    w->tensor = w->gguf.tensor;
+    w->n = w->gguf.n;
+    w->gguf.tensor = NULL; // w owns it now
+    return st == RLHF_OK ? sort(w, err) : st;
+}
+
 rlhf_status rlhf__weights_open(const char *path, struct rlhf__weights **out,
                                struct rlhf__error *err) {
     struct rlhf__weights *w = calloc(1, sizeof *w);
     if (!w) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for weights");
     size_t len = strlen(path);
     int index = len > 5 && !strcmp(path + len - 5, ".json");
-    rlhf_status st = rlhf__is_dir(path) ? open_dir(w, path, err)
-                     : index            ? open_index(w, path, err)
-                                        : open_file(w, path, err);
+    rlhf_status st = rlhf__is_dir(path)    ? open_dir(w, path, err)
+                     : rlhf__gguf_is(path) ? open_gguf(w, path, err)
+                     : index               ? open_index(w, path, err)
+                                           : open_file(w, path, err);
     if (st < 0) {
         rlhf__weights_close(w);
         return st;
@@ -258,7 +269,7 @@ rlhf_status rlhf__weights_open(const char *path, struct rlhf__weights **out,
 
 int rlhf__weights_exist(const char *dir) {
     char path[RLHF__PATH_CAP];
-    return rlhf__is_file(rlhf__path_put(path, "%s/model.safetensors", dir)) ||
+    return rlhf__gguf_is(dir) || rlhf__is_file(rlhf__path_put(path, "%s/model.safetensors", dir)) ||
            rlhf__is_file(rlhf__path_put(path, "%s/model.safetensors.index.json", dir));
 }
 
@@ -271,6 +282,7 @@ void rlhf__weights_close(struct rlhf__weights *w) {
     free(w->shard);
     free(w->tensor);
     free(w->names);
+    rlhf__gguf_weights_finish(&w->gguf);
     free(w);
 }
 

@@ -9,21 +9,22 @@
 #ifndef RLHF_FORMATS_WEIGHTS_SAFETENSORS_H
 #define RLHF_FORMATS_WEIGHTS_SAFETENSORS_H
 
-#include "weights/tensor.h"
+#include "tensors/tensor.h"
 
 struct rlhf__weights; // opaque: the tensors of one file, or of all shards of a checkpoint
 
-// Open and validate a .safetensors file, a model.safetensors.index.json with its shards, or a
-// directory that contains model.safetensors or that index. The files are mapped, not read. If the
-// directory's model also reads images (text_part.h), the tensors are those of its language model,
-// with the names that they have without the other parts. The caller owns *out; free it with
+// Open and validate a .safetensors file, a model.safetensors.index.json with its shards, a
+// directory that contains model.safetensors or that index, or a GGUF file, whose tensors get the
+// names that transformers uses (gguf_weights.h). The files are mapped, not read. If the directory's
+// model also reads images (text_part.h), the tensors are those of its language model, with the
+// names that they have without the other parts. The caller owns *out; free it with
 // rlhf__weights_close. Errors: RLHF_E_INVALID (a missing or inconsistent file; the message has the
 // number in the file and the correct one), RLHF_E_IO, RLHF_E_NOMEM, RLHF_E_UNSUPPORTED (unknown
 // dtype, more than 8 dimensions). [main]
 rlhf_status rlhf__weights_open(const char *path, struct rlhf__weights **out,
                                struct rlhf__error *err);
 
-// 1 if `dir` has model.safetensors or its index. [any]
+// 1 if `dir` has model.safetensors or its index, or is a GGUF file. [any]
 int rlhf__weights_exist(const char *dir);
 
 // NULL allowed. [main]

@@ -5,7 +5,7 @@
 #ifndef RLHF_FORMATS_WEIGHTS_SAFETENSORS_HEADER_H
 #define RLHF_FORMATS_WEIGHTS_SAFETENSORS_HEADER_H
 
-#include "weights/tensor.h"
+#include "tensors/tensor.h"
 
 #include <jansson.h>
 

@@ -3,7 +3,7 @@
 #define RLHF_FORMATS_WEIGHTS_SAFETENSORS_WRITER_H
 
 #include "base/folder.h"
-#include "weights/tensor.h"
+#include "tensors/tensor.h"
 
 // A tensor of the file to write. `name` and `shape` are read only during rlhf__weights_writer_open.
 struct rlhf__tensor_spec {

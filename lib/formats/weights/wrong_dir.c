@@ -19,10 +19,9 @@ static const struct format {
     const char *name, *ending; // one of them is set: the whole name of a file, or its ending
     const char *what, *how;    // the message is "model.gguf WHAT; HOW"
 } formats[] = {
+    {NULL, ".gguf", "is a GGUF file", "give the file itself instead of the directory"},
     {"pytorch_model.bin", NULL, "is a pickle, which is never read", LOAD SAVE},
     {"pytorch_model.bin.index.json", NULL, "names pickles, which are never read", LOAD SAVE},
-    {NULL, ".gguf", "is GGUF, which is not read",
-     LOAD ", gguf_file=\"FILE.gguf\"" SAVE ", and AutoTokenizer in the same way"},
     {"tf_model.h5", NULL, "holds TensorFlow's weights", LOAD ", from_tf=True" SAVE},
     {"flax_model.msgpack", NULL, "holds Flax's weights", LOAD ", from_flax=True" SAVE},
     {"adapter_model.safetensors", NULL, "is an adapter, not a model",
@@ -143,16 +142,15 @@ static int is_hub_name(const char *s) {
 static rlhf_status say_file(const char *path, struct rlhf__error *err) {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     const struct format gguf = {NULL, ".gguf", NULL, NULL};
-    char folder[RLHF__PATH_CAP];
-    if (!is_of(&gguf, name))
-        return rlhf__fail(
-            err, RLHF_E_INVALID,
-            "%s is a file; give its directory: a model is a directory with config.json", path);
-    rlhf__path_put(folder, "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
-    for (size_t i = 0; i < N_FORMATS; i++)
-        if (formats[i].ending && !strcmp(formats[i].ending, ".gguf"))
-            return say_format(i, folder, name, err);
-    return RLHF_E_INVALID;
+    if (is_of(&gguf, name))
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "%s does not begin with \"GGUF\", so it is not a GGUF file; was it "
+                          "downloaded whole?",
+                          path);
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "%s is a file; give its directory: a model is a directory with config.json, "
+                      "or a GGUF file",
+                      path);
 }
 
 rlhf_status rlhf__wrong_dir(const char *dir, struct rlhf__error *err) {

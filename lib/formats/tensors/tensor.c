@@ -1,5 +1,7 @@
 // tensor.c: see tensor.h. f16 is IEEE 754 binary16; bf16 is the upper half of binary32.
-#include "weights/tensor.h"
+#include "tensors/tensor.h"
+
+#include "tensors/gguf_blocks.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -98,9 +100,10 @@ static void low_rank_add(const struct rlhf__low_rank *l, int64_t from, int64_t n
 
 static const struct {
     const char *name;
+    int64_t block;
     uint64_t size;
 } dtypes[] = {
-#define ROW(name, bytes) {#name, bytes},
+#define ROW(name, block, bytes) {#name, block, bytes},
     RLHF__TENSOR_DTYPE_MAP(ROW)
 #undef ROW
 };
@@ -109,11 +112,18 @@ const char *rlhf__tensor_dtype_name(int32_t dtype) {
     return dtype >= 0 && dtype < RLHF__N_TENSOR_DTYPES ? dtypes[dtype].name : "unknown";
 }
 
+int rlhf__tensor_is_float(int32_t dtype) {
+    return dtype == RLHF__TENSOR_F32 || dtype == RLHF__TENSOR_F16 || dtype == RLHF__TENSOR_BF16 ||
+           rlhf__tensor_dtype_block(dtype) > 1;
+}
+
+int64_t rlhf__tensor_dtype_block(int32_t dtype) { return dtypes[dtype].block; }
+
 uint64_t rlhf__tensor_dtype_size(int32_t dtype) { return dtypes[dtype].size; }
 
 int32_t rlhf__tensor_dtype_find(const char *name) {
     for (int32_t i = 0; i < RLHF__N_TENSOR_DTYPES; i++)
-        if (!strcmp(dtypes[i].name, name)) return i;
+        if (!strcmp(dtypes[i].name, name)) return dtypes[i].block == 1 ? i : -1;
     return -1;
 }
 
@@ -174,6 +184,8 @@ const char *rlhf__tensor_shape_text(const int64_t *shape, int32_t ndim, char *ou
 
 // ---- the numbers of a tensor ----
 
+enum { LARGEST_BLOCK = 256 };
+
 // The loops below are plain, so that the compiler vectorizes them. Memory limits their speed.
 
 static void widen_bf16(const uint8_t *from, int64_t n, float *out) {
@@ -199,24 +211,95 @@ static void widen_f16(const uint8_t *from, int64_t n, float *out) {
     }
 }
 
-struct piece {
-    const uint8_t *from;
-    int64_t n; // elements, of F32, BF16 or F16
-    float *out;
-    int32_t dtype;
-};
-
-static void widen(void *piece) {
-    const struct piece *p = piece;
-    if (p->dtype == RLHF__TENSOR_F32) // files and hosts are little-endian
-        memcpy(p->out, p->from, (size_t)p->n * sizeof *p->out);
-    else if (p->dtype == RLHF__TENSOR_BF16)
-        widen_bf16(p->from, p->n, p->out);
-    else
-        widen_f16(p->from, p->n, p->out);
+// Decodes elements [from, from + n) of a quantised tensor in the order of the file.
+static void decode(const struct rlhf__tensor *t, int64_t from, int64_t n, float *out) {
+    const int64_t block = rlhf__tensor_dtype_block(t->dtype);
+    const uint64_t bytes = rlhf__tensor_dtype_size(t->dtype);
+    float whole[LARGEST_BLOCK];
+    while (n > 0) {
+        const int64_t skip = from % block, left = block - skip, many = skip ? 0 : n / block;
+        const uint8_t *at = t->data + (uint64_t)(from / block) * bytes;
+        int64_t done = many * block;
+        if (many > 0) {
+            rlhf__blocks_decode(t->dtype, at, many, out);
+        } else {
+            done = n < left ? n : left;
+            rlhf__blocks_decode(t->dtype, at, 1, whole);
+            memcpy(out, whole + skip, (size_t)done * sizeof *out);
+        }
+        from += done;
+        n -= done;
+        out += done;
+    }
 }
 
-// Calls `work` for bytes [from, to) of the tensor.
+// Converts elements [from, from + n) in the order of the file.
+static void widen(const struct rlhf__tensor *t, int64_t from, int64_t n, float *out) {
+    const uint8_t *at = t->data + (uint64_t)from * rlhf__tensor_dtype_size(t->dtype);
+    if (t->dtype == RLHF__TENSOR_F32) // files and hosts are little-endian
+        memcpy(out, at, (size_t)n * sizeof *out);
+    else if (t->dtype == RLHF__TENSOR_BF16)
+        widen_bf16(at, n, out);
+    else if (t->dtype == RLHF__TENSOR_F16)
+        widen_f16(at, n, out);
+    else
+        decode(t, from, n, out);
+}
+
+// The row of the file that has row r of a tensor with rotary pairs.
+static int64_t paired_row(const struct rlhf__tensor *t, int64_t r) {
+    const int64_t half = t->head / 2, in_head = r % t->head;
+    return r - in_head + 2 * (in_head % half) + in_head / half;
+}
+
+static void widen_paired(const struct rlhf__tensor *t, int64_t from, int64_t n, float *out) {
+    const int64_t columns = t->ndim > 1 ? t->shape[1] : 1;
+    while (n > 0) {
+        const int64_t c = from % columns, left = columns - c, len = n < left ? n : left;
+        widen(t, paired_row(t, from / columns) * columns + c, len, out);
+        from += len;
+        n -= len;
+        out += len;
+    }
+}
+
+// Column k of the tensor is row k of the file. Of every such row, converts the elements of the
+// tensor's rows that the piece touches.
+static void widen_transposed(const struct rlhf__tensor *t, int64_t from, int64_t n, float *out) {
+    const int64_t rows = t->shape[0], columns = t->shape[1];
+    const int64_t first = from / columns, end = (from + n - 1) / columns + 1;
+    float part[LARGEST_BLOCK];
+    for (int64_t k = 0; k < columns; k++)
+        for (int64_t r = first, len; r < end; r += len) {
+            len = LARGEST_BLOCK - r % LARGEST_BLOCK; // whole blocks of the file
+            if (len > end - r) len = end - r;
+            widen(t, k * rows + r, len, part);
+            for (int64_t i = 0; i < len; i++) {
+                const int64_t at = (r + i) * columns + k - from;
+                if (at >= 0 && at < n) out[at] = part[i];
+            }
+        }
+}
+
+struct piece {
+    const struct rlhf__tensor *t;
+    int64_t from, n;
+    float *out;
+};
+
+static void read_piece(void *piece) {
+    const struct piece *p = piece;
+    if (p->t->order == RLHF__TENSOR_PAIRED)
+        widen_paired(p->t, p->from, p->n, p->out);
+    else if (p->t->order == RLHF__TENSOR_TRANSPOSED)
+        widen_transposed(p->t, p->from, p->n, p->out);
+    else
+        widen(p->t, p->from, p->n, p->out);
+    for (int64_t i = 0; p->t->order == RLHF__TENSOR_PLUS_ONE && i < p->n; i++)
+        p->out[i] -= 1;
+}
+
+// Calls `work`, which reads the tensor's data. Then drops bytes [from, to) of the data.
 static rlhf_status work_on(const struct rlhf__tensor *t, uint64_t from, uint64_t to,
                            void (*work)(void *arg), void *arg, struct rlhf__error *err) {
     if (!t->in) {
@@ -225,22 +308,36 @@ static rlhf_status work_on(const struct rlhf__tensor *t, uint64_t from, uint64_t
     }
     const uint64_t at = (uint64_t)(t->data - t->in->bytes);
     const rlhf_status st = rlhf__mapped_read(t->in, work, arg, err);
-    rlhf__mapped_used(t->in, at + from, at + to);
+    if (to > from) rlhf__mapped_used(t->in, at + from, at + to);
     return st;
+}
+
+// Reads elements of the tensor without those of t->then.
+static rlhf_status read_own(const struct rlhf__tensor *t, int64_t from, int64_t n, float *out,
+                            struct rlhf__error *err) {
+    const uint64_t size = rlhf__tensor_dtype_size(t->dtype);
+    const uint64_t block = (uint64_t)rlhf__tensor_dtype_block(t->dtype);
+    // If the order differs from the file's, the next piece may need the same bytes.
+    const int is_last = from + n == t->count - (t->then ? t->then->count : 0);
+    const int in_order = t->order == RLHF__TENSOR_AS_IS || t->order == RLHF__TENSOR_PLUS_ONE;
+    const uint64_t begin = in_order ? (uint64_t)from / block * size : 0;
+    const uint64_t end = in_order ? (uint64_t)(from + n) / block * size : is_last ? t->n_bytes : 0;
+    struct piece p = {.t = t, .from = from, .n = n, .out = out};
+    return n == 0 ? RLHF_OK : work_on(t, begin, end, read_piece, &p, err);
 }
 
 rlhf_status rlhf__tensor_read_f32(const struct rlhf__tensor *t, int64_t from, int64_t n, float *out,
                                   struct rlhf__error *err) {
-    if (t->dtype != RLHF__TENSOR_F32 && t->dtype != RLHF__TENSOR_BF16 &&
-        t->dtype != RLHF__TENSOR_F16)
+    if (!rlhf__tensor_is_float(t->dtype))
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                           "%s: tensor '%s' is %s; weights must be F32, F16 or BF16", t->file,
                           t->name, rlhf__tensor_dtype_name(t->dtype));
-    if (n == 0) return RLHF_OK;
-    const uint64_t size = rlhf__tensor_dtype_size(t->dtype), at = (uint64_t)from * size;
-    struct piece p = {.from = t->data + at, .n = n, .out = out, .dtype = t->dtype};
-    RLHF_TRY(work_on(t, at, at + (uint64_t)n * size, widen, &p, err));
-    if (t->plus) low_rank_add(t->plus, from, n, out);
+    const int64_t own = t->count - (t->then ? t->then->count : 0);
+    const int64_t here = from >= own ? 0 : n < own - from ? n : own - from;
+    RLHF_TRY(read_own(t, from, here, out, err));
+    if (n > here)
+        RLHF_TRY(rlhf__tensor_read_f32(t->then, from + here - own, n - here, out + here, err));
+    if (n > 0 && t->plus) low_rank_add(t->plus, from, n, out);
     return RLHF_OK;
 }
 
@@ -259,4 +356,48 @@ rlhf_status rlhf__tensor_read_bytes(const struct rlhf__tensor *t, void *out,
                                     struct rlhf__error *err) {
     struct copy c = {.from = t->data, .to = out, .n = (size_t)t->n_bytes};
     return c.n ? work_on(t, 0, t->n_bytes, copy_bytes, &c, err) : RLHF_OK;
+}
+
+// ---- blocks ----
+
+int rlhf__tensor_has_blocks(const struct rlhf__tensor *t) {
+    const int whole = t->order == RLHF__TENSOR_AS_IS || t->order == RLHF__TENSOR_PAIRED;
+    if (t->ndim != 2 || rlhf__tensor_dtype_block(t->dtype) == 1 || !whole) return 0;
+    return !t->then || (t->then->dtype == t->dtype && rlhf__tensor_has_blocks(t->then));
+}
+
+struct rows {
+    const struct rlhf__tensor *t;
+    int64_t row, n;
+    uint64_t bytes; // of a row
+    uint8_t *out;
+};
+
+static void copy_rows(void *rows) {
+    const struct rows *r = rows;
+    for (int64_t i = 0; i < r->n; i++) {
+        const int paired = r->t->order == RLHF__TENSOR_PAIRED;
+        const int64_t at = paired ? paired_row(r->t, r->row + i) : r->row + i;
+        memcpy(r->out + (uint64_t)i * r->bytes, r->t->data + (uint64_t)at * r->bytes,
+               (size_t)r->bytes);
+    }
+}
+
+rlhf_status rlhf__tensor_read_blocks(const struct rlhf__tensor *t, int64_t row, int64_t n,
+                                     void *out, struct rlhf__error *err) {
+    if (!rlhf__tensor_has_blocks(t))
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s: the rows of tensor '%s' are not quantised",
+                          t->file, t->name);
+    const uint64_t bytes = (uint64_t)(t->shape[1] / rlhf__tensor_dtype_block(t->dtype)) *
+                           rlhf__tensor_dtype_size(t->dtype);
+    const int64_t own = t->shape[0] - (t->then ? t->then->shape[0] : 0);
+    const int64_t here = row >= own ? 0 : n < own - row ? n : own - row;
+    struct rows r = {.t = t, .row = row, .n = here, .bytes = bytes, .out = out};
+    const int is_last = row + here == own, paired = t->order == RLHF__TENSOR_PAIRED;
+    const uint64_t begin = paired ? 0 : (uint64_t)row * bytes;
+    const uint64_t end = !paired ? (uint64_t)(row + here) * bytes : is_last ? t->n_bytes : 0;
+    if (here > 0) RLHF_TRY(work_on(t, begin, end, copy_rows, &r, err));
+    if (n == here) return RLHF_OK;
+    return rlhf__tensor_read_blocks(t->then, row + here - own, n - here,
+                                    (uint8_t *)out + (uint64_t)here * bytes, err);
 }

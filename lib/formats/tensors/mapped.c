@@ -1,5 +1,5 @@
 // mapped.c: see mapped.h.
-#include "weights/mapped.h"
+#include "tensors/mapped.h"
 
 #include "base/regular.h"
 

@@ -2,8 +2,8 @@
 // memory. Another process may truncate the file at any time.
 //
 // A mapped file is read-only, and only one thread at a time may read it.
-#ifndef RLHF_FORMATS_WEIGHTS_MAPPED_H
-#define RLHF_FORMATS_WEIGHTS_MAPPED_H
+#ifndef RLHF_FORMATS_TENSORS_MAPPED_H
+#define RLHF_FORMATS_TENSORS_MAPPED_H
 
 #include "base/error.h"
 

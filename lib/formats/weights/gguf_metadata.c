@@ -1,0 +1,277 @@
+// gguf_metadata.c: see gguf_metadata.h.
+#include "weights/gguf_metadata.h"
+
+#include "base/buf.h"
+#include "weights/gguf_rotary.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MAX_LAYERS = 4096, MAX_SIZE = 1 << 30 };
+
+struct reader {
+    const struct rlhf__gguf_file *file;
+    const char *arch; // llama.cpp's name, with which the keys begin
+    struct rlhf__gguf_shape shape;
+    json_t *config;
+    int64_t width, context;
+};
+
+static rlhf_status put(struct reader *r, const char *field, json_t *v, struct rlhf__error *err) {
+    return json_object_set_new(r->config, field, v) == 0
+               ? RLHF_OK
+               : RLHF__NOMEM(err, "out of memory for the config of %s", rlhf__gguf_path(r->file));
+}
+
+static const struct rlhf__gguf_value *find(const struct reader *r, const char *name) {
+    char key[96];
+    snprintf(key, sizeof key, "%s.%s", r->arch, name);
+    return rlhf__gguf_find(r->file, key);
+}
+
+static rlhf_status missing(const struct reader *r, const char *name, struct rlhf__error *err) {
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "%s: the key %s.%s is missing, which a model of this architecture needs",
+                      rlhf__gguf_path(r->file), r->arch, name);
+}
+
+// ---- the architecture ----
+
+static rlhf_status unknown_arch(const struct reader *r, const char *arch, struct rlhf__error *err) {
+    struct rlhf__buf known = RLHF__BUF_INIT;
+    for (int32_t i = 0; i < RLHF__GGUF_N_FAMILIES; i++)
+        rlhf__buf_printf(&known, "%s%s", i ? ", " : "", rlhf__gguf_arch(i));
+    rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s: the architecture %.40s is not read; supported: %s",
+               rlhf__gguf_path(r->file), arch, rlhf__buf_text(&known));
+    rlhf__buf_finish(&known);
+    return RLHF_E_UNSUPPORTED;
+}
+
+static rlhf_status read_arch(struct reader *r, struct rlhf__error *err) {
+    const struct rlhf__gguf_value *v = rlhf__gguf_find(r->file, "general.architecture");
+    const char *text = "", *class_name;
+    char arch[64];
+    size_t n = 0;
+    if (!v)
+        return rlhf__fail(err, RLHF_E_INVALID, "%s: the key general.architecture is missing",
+                          rlhf__gguf_path(r->file));
+    RLHF_TRY(rlhf__gguf_value_str(v, &text, &n, err));
+    snprintf(arch, sizeof arch, "%.*s", n < sizeof arch ? (int)n : (int)sizeof arch - 1, text);
+    r->shape.family = strlen(arch) == n ? rlhf__gguf_family_of(arch) : -1;
+    for (char *c = arch; *c; c++)
+        if (*c < 0x20 || *c > 0x7E) *c = '?';
+    if (r->shape.family < 0) return unknown_arch(r, arch, err);
+    r->arch = rlhf__gguf_arch(r->shape.family);
+    v = find(r, "expert_count");
+    int64_t experts = 0;
+    if (v) RLHF_TRY(rlhf__gguf_value_int(v, 0, MAX_SIZE, &experts, err));
+    if (experts > 0)
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                          "%s: the key %s.expert_count is %lld; models of experts are not read",
+                          rlhf__gguf_path(r->file), r->arch, (long long)experts);
+    const char *type = rlhf__gguf_model_type(r->shape.family, &class_name);
+    RLHF_TRY(put(r, "architectures", json_pack("[s]", class_name), err));
+    return put(r, "model_type", json_string(type), err);
+}
+
+// ---- sizes ----
+
+static rlhf_status size_of(const struct reader *r, const char *name, int64_t fallback, int64_t max,
+                           int32_t *out, struct rlhf__error *err) {
+    const struct rlhf__gguf_value *v = find(r, name);
+    int64_t n = fallback;
+    if (!v && fallback < 1) return missing(r, name, err);
+    if (v) RLHF_TRY(rlhf__gguf_value_int(v, 1, max, &n, err));
+    *out = (int32_t)n;
+    return RLHF_OK;
+}
+
+static rlhf_status read_shape(struct reader *r, struct rlhf__error *err) {
+    struct rlhf__gguf_shape *s = &r->shape;
+    int32_t width = 0, context = 0, values = 0;
+    RLHF_TRY(size_of(r, "embedding_length", 0, MAX_SIZE, &width, err));
+    RLHF_TRY(size_of(r, "context_length", 0, MAX_SIZE, &context, err));
+    RLHF_TRY(size_of(r, "block_count", 0, MAX_LAYERS, &s->layers, err));
+    RLHF_TRY(size_of(r, "attention.head_count", 0, MAX_SIZE, &s->heads, err));
+    RLHF_TRY(size_of(r, "attention.head_count_kv", s->heads, MAX_SIZE, &s->kv_heads, err));
+    const int32_t even = width / s->heads > 0 ? width / s->heads : 1;
+    RLHF_TRY(size_of(r, "attention.key_length", even, MAX_SIZE, &s->head_dim, err));
+    RLHF_TRY(size_of(r, "attention.value_length", s->head_dim, MAX_SIZE, &values, err));
+    if (values != s->head_dim)
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                          "%s: heads of %d elements of keys and %d of values (%s.attention."
+                          "key_length, value_length); they must be equal",
+                          rlhf__gguf_path(r->file), (int)s->head_dim, (int)values, r->arch);
+    r->width = width;
+    r->context = context;
+    return RLHF_OK;
+}
+
+// The rows of the embedding count, because files with added tokens may have another vocab_size.
+static rlhf_status put_vocab(struct reader *r, struct rlhf__error *err) {
+    const struct rlhf__tensor *t = rlhf__gguf_tensor_find(r->file, "token_embd.weight");
+    if (!t || t->ndim != 2)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "%s: the tensor token_embd.weight is missing or not a matrix; is it the "
+                          "file of a language model?",
+                          rlhf__gguf_path(r->file));
+    return put(r, "vocab_size", json_integer(t->shape[0]), err);
+}
+
+// ---- fields of the table ----
+
+static rlhf_status put_key(struct reader *r, const struct rlhf__gguf_key *k,
+                           struct rlhf__error *err) {
+    const struct rlhf__gguf_value *v = find(r, k->key);
+    const struct {
+        const char *field;
+        int64_t value;
+    } known[] = {{"num_key_value_heads", r->shape.kv_heads}, {"head_dim", r->shape.head_dim}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(k->field, known[i].field) == 0)
+            return put(r, k->field, json_integer(known[i].value), err);
+    if (!v && k->missing == 0) return missing(r, k->key, err);
+    if (k->is_float) {
+        double x = k->missing;
+        if (v) RLHF_TRY(rlhf__gguf_value_num(v, &x, err));
+        return put(r, k->field, json_real(x), err);
+    }
+    int64_t n = (int64_t)k->missing;
+    if (v) RLHF_TRY(rlhf__gguf_value_int(v, 1, MAX_SIZE, &n, err));
+    return put(r, k->field, json_integer(n), err);
+}
+
+static rlhf_status put_keys(struct reader *r, struct rlhf__error *err) {
+    const struct rlhf__gguf_key *k;
+    for (size_t i = 0; (k = rlhf__gguf_key(i)) != NULL; i++)
+        if (k->families >> r->shape.family & 1 && strcmp(k->key, "vocab_size") != 0)
+            RLHF_TRY(put_key(r, k, err));
+    return put_vocab(r, err);
+}
+
+// ---- fields by family ----
+
+static int has_tensor(const struct reader *r, const char *name) {
+    return rlhf__gguf_tensor_find(r->file, name) != NULL;
+}
+
+static rlhf_status put_gemma(struct reader *r, struct rlhf__error *err) {
+    const struct rlhf__gguf_shape *s = &r->shape;
+    const double divisor =
+        rlhf__gguf_score_divisor(s->family, s->layers, (double)r->width, s->heads, s->head_dim);
+    json_t *types = json_array();
+    int bad = !types;
+    for (int32_t i = 0; i < s->layers && !bad; i++)
+        bad = json_array_append_new(types, json_string(rlhf__gguf_has_window(s->family, i)
+                                                           ? "sliding_attention"
+                                                           : "full_attention"));
+    const rlhf_status st = put(r, "layer_types", bad ? NULL : types, err);
+    if (bad) json_decref(types);
+    RLHF_TRY(st);
+    RLHF_TRY(put(r, "hidden_activation", json_string("gelu_pytorch_tanh"), err));
+    return put(r, "query_pre_attn_scalar",
+               divisor == floor(divisor) ? json_integer((json_int_t)divisor) : json_real(divisor),
+               err);
+}
+
+// The window of Phi-3; 0: none.
+static rlhf_status put_phi(struct reader *r, struct rlhf__error *err) {
+    const struct rlhf__gguf_value *v = find(r, "attention.sliding_window");
+    int64_t n = 0;
+    if (v) RLHF_TRY(rlhf__gguf_value_int(v, 0, MAX_SIZE, &n, err));
+    return put(r, "sliding_window", n > 0 ? json_integer(n) : json_null(), err);
+}
+
+// A Granite 4 whose layers see no positions is a granitemoehybrid of transformers.
+static rlhf_status put_granite(struct reader *r, struct rlhf__error *err) {
+    const struct rlhf__gguf_value *v = find(r, "rope.scaling.finetuned");
+    int rotates = 1;
+    if (v) RLHF_TRY(rlhf__gguf_value_bool(v, &rotates, err));
+    r->shape.hybrid = !rotates;
+    if (rotates) return RLHF_OK;
+    json_t *types = json_array();
+    int bad = !types;
+    for (int32_t i = 0; i < r->shape.layers && !bad; i++)
+        bad = json_array_append_new(types, json_string("attention"));
+    const rlhf_status st = put(r, "layer_types", bad ? NULL : types, err);
+    if (bad) json_decref(types);
+    RLHF_TRY(st);
+    RLHF_TRY(put(r, "model_type", json_string("granitemoehybrid"), err));
+    RLHF_TRY(put(r, "architectures", json_pack("[s]", "GraniteMoeHybridForCausalLM"), err));
+    RLHF_TRY(put(r, "num_local_experts", json_integer(0), err));
+    RLHF_TRY(put(r, "position_embedding_type", json_null(), err));
+    json_t *width = json_object_get(r->config, "intermediate_size");
+    return put(r, "shared_intermediate_size", json_incref(width), err);
+}
+
+static rlhf_status put_biases(struct reader *r, struct rlhf__error *err) {
+    const int32_t f = r->shape.family;
+    const int attention = f == RLHF__GGUF_LLAMA || f == RLHF__GGUF_GRANITE;
+    if (attention && has_tensor(r, "blk.0.attn_q.bias"))
+        RLHF_TRY(put(r, "attention_bias", json_true(), err));
+    if (attention && has_tensor(r, "blk.0.ffn_gate.bias"))
+        RLHF_TRY(put(r, "mlp_bias", json_true(), err));
+    return RLHF_OK;
+}
+
+static rlhf_status put_family(struct reader *r, struct rlhf__error *err) {
+    const int32_t f = r->shape.family;
+    if (rlhf__gguf_is_gemma(f)) return put_gemma(r, err);
+    if (f == RLHF__GGUF_GPT2) return put(r, "activation_function", json_string("gelu_new"), err);
+    RLHF_TRY(put(r, "hidden_act", json_string("silu"), err));
+    if (f == RLHF__GGUF_PHI3) return put_phi(r, err);
+    if (f == RLHF__GGUF_SMOLLM3) RLHF_TRY(put(r, "no_rope_layer_interval", json_integer(4), err));
+    if (f == RLHF__GGUF_GRANITE) RLHF_TRY(put_granite(r, err));
+    return put_biases(r, err);
+}
+
+// ---- token ids ----
+
+// Ids outside of the vocabulary are left out.
+static rlhf_status put_ids(struct reader *r, struct rlhf__error *err) {
+    static const char *const ids[][2] = {{"bos_token_id", "tokenizer.ggml.bos_token_id"},
+                                         {"eos_token_id", "tokenizer.ggml.eos_token_id"},
+                                         {"pad_token_id", "tokenizer.ggml.padding_token_id"},
+                                         {"unk_token_id", "tokenizer.ggml.unknown_token_id"}};
+    const json_int_t n = json_integer_value(json_object_get(r->config, "vocab_size"));
+    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
+        const struct rlhf__gguf_value *v = rlhf__gguf_find(r->file, ids[i][1]);
+        int64_t id = -1;
+        if (v) RLHF_TRY(rlhf__gguf_value_int(v, INT64_MIN, INT64_MAX, &id, err));
+        if (id >= 0 && id < n) RLHF_TRY(put(r, ids[i][0], json_integer(id), err));
+    }
+    return RLHF_OK;
+}
+
+// ---- all of it ----
+
+static rlhf_status read_all(struct reader *r, struct rlhf__error *err) {
+    RLHF_TRY(read_arch(r, err));
+    RLHF_TRY(read_shape(r, err));
+    RLHF_TRY(put_keys(r, err));
+    RLHF_TRY(put_family(r, err));
+    if (r->shape.family != RLHF__GGUF_GPT2) {
+        const struct rlhf__gguf_positions p = {r->file, r->arch, r->shape.family, r->shape.head_dim,
+                                               (double)r->context};
+        RLHF_TRY(rlhf__gguf_rotary(&p, r->config, err));
+    }
+    RLHF_TRY(put_ids(r, err));
+    return put(r, "tie_word_embeddings", json_boolean(!has_tensor(r, "output.weight")), err);
+}
+
+rlhf_status rlhf__gguf_config(const struct rlhf__gguf_file *file, struct rlhf__gguf_shape *shape,
+                              json_t **config, struct rlhf__error *err) {
+    struct reader r = {.file = file, .arch = "", .config = json_object()};
+    *config = NULL;
+    const rlhf_status st =
+        r.config ? read_all(&r, err)
+                 : RLHF__NOMEM(err, "out of memory for the config of %s", rlhf__gguf_path(file));
+    if (st != RLHF_OK) {
+        json_decref(r.config);
+        return st;
+    }
+    *config = r.config;
+    if (shape) *shape = r.shape;
+    return RLHF_OK;
+}

@@ -1,0 +1,134 @@
+// gguf_weights.c: see gguf_weights.h.
+#include "weights/gguf_weights.h"
+
+#include "weights/gguf_metadata.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int is_divisors(const char *name) {
+    return !strcmp(name, "rope_freqs.weight") || !strcmp(name, "rope_factors_long.weight") ||
+           !strcmp(name, "rope_factors_short.weight");
+}
+
+static rlhf_status pair_rows(struct rlhf__tensor *t, const char *name, int32_t heads,
+                             int32_t head_dim, struct rlhf__error *err) {
+    if (head_dim % 2 == 0 && t->shape[0] == (int64_t)heads * head_dim) {
+        t->order = RLHF__TENSOR_PAIRED;
+        t->head = head_dim;
+        return RLHF_OK;
+    }
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "%s: tensor %s has %lld rows, the keys say %d heads of width %d", t->file,
+                      name, (long long)t->shape[0], (int)heads, (int)head_dim);
+}
+
+// Sets the shape and the order of a tensor's rows. `name` is its name in the file.
+static rlhf_status arrange(struct rlhf__tensor *t, const char *name, int32_t rows,
+                           const struct rlhf__gguf_shape *s, struct rlhf__error *err) {
+    if (t->ndim > 2)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "%s: tensor %s has %d dimensions, expected a vector or a matrix", t->file,
+                          name, (int)t->ndim);
+    if (rows == RLHF__GGUF_PAIR_Q) return pair_rows(t, name, s->heads, s->head_dim, err);
+    if (rows == RLHF__GGUF_PAIR_K) return pair_rows(t, name, s->kv_heads, s->head_dim, err);
+    if (rows == RLHF__GGUF_PLUS_ONE) t->order = RLHF__TENSOR_PLUS_ONE;
+    if (rows == RLHF__GGUF_TRANSPOSED && t->ndim == 2) {
+        const int64_t columns = t->shape[0];
+        t->order = RLHF__TENSOR_TRANSPOSED;
+        t->shape[0] = t->shape[1];
+        t->shape[1] = columns;
+    }
+    return RLHF_OK;
+}
+
+static rlhf_status add(struct rlhf__gguf_weights *w, const struct rlhf__tensor *from,
+                       const struct rlhf__gguf_shape *s, struct rlhf__error *err) {
+    struct rlhf__tensor *t = &w->tensor[w->n];
+    char *name = w->names + w->n * RLHF__GGUF_NAME_CAP;
+    int32_t rows = RLHF__GGUF_AS_IS;
+    if (is_divisors(from->name)) return RLHF_OK;
+    if (!rlhf__gguf_name_in(s->family, from->name, name, &rows))
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "%s: tensor %s is not one of llama.cpp's architecture %s", from->file,
+                          from->name, rlhf__gguf_arch(s->family));
+    *t = *from;
+    t->name = name;
+    w->n++;
+    return arrange(t, from->name, rows, s, err);
+}
+
+// ---- Granite 4: gate and up projection are one tensor ----
+
+static struct rlhf__tensor *find(struct rlhf__gguf_weights *w, const char *name) {
+    for (size_t i = 0; i < w->n; i++)
+        if (w->tensor[i].name && strcmp(w->tensor[i].name, name) == 0) return &w->tensor[i];
+    return NULL;
+}
+
+static rlhf_status join_layer(struct rlhf__gguf_weights *w, int32_t layer,
+                              struct rlhf__error *err) {
+    char name[RLHF__GGUF_NAME_CAP];
+#define NAME(end) (snprintf(name, sizeof name, "model.layers.%d." end, (int)layer), name)
+    struct rlhf__tensor *gate = find(w, NAME("mlp.gate_proj.weight"));
+    struct rlhf__tensor *up = find(w, NAME("mlp.up_proj.weight"));
+    struct rlhf__tensor *down = find(w, NAME("mlp.down_proj.weight"));
+    if (!gate || !up || !down) return RLHF_OK; // the model reports what is missing
+    if (gate->ndim != 2 || up->ndim != 2 || gate->shape[1] != up->shape[1])
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "%s: blk.%d.ffn_gate.weight and blk.%d.ffn_up.weight have different "
+                          "columns",
+                          gate->file, (int)layer, (int)layer);
+    struct rlhf__tensor *then = &w->part[layer];
+    *then = *up;
+    up->name = NULL;
+    gate->then = then;
+    gate->shape[0] += then->shape[0];
+    gate->count += then->count;
+    // The names have the same capacity.
+    memcpy((char *)(uintptr_t)gate->name, NAME("shared_mlp.input_linear.weight"), sizeof name);
+    memcpy((char *)(uintptr_t)down->name, NAME("shared_mlp.output_linear.weight"), sizeof name);
+#undef NAME
+    return RLHF_OK;
+}
+
+static rlhf_status join(struct rlhf__gguf_weights *w, int32_t layers, struct rlhf__error *err) {
+    w->part = calloc((size_t)layers + 1, sizeof *w->part);
+    if (!w->part) return RLHF__NOMEM(err, "out of memory for the tensors");
+    for (int32_t i = 0; i < layers; i++)
+        RLHF_TRY(join_layer(w, i, err));
+    size_t n = 0;
+    for (size_t i = 0; i < w->n; i++)
+        if (w->tensor[i].name) w->tensor[n++] = w->tensor[i];
+    w->n = n;
+    return RLHF_OK;
+}
+
+// ---- the file ----
+
+rlhf_status rlhf__gguf_weights_open(const char *path, struct rlhf__gguf_weights *w,
+                                    struct rlhf__error *err) {
+    struct rlhf__gguf_shape shape;
+    json_t *config = NULL;
+    size_t n = 0;
+    *w = (struct rlhf__gguf_weights){0};
+    RLHF_TRY(rlhf__gguf_open(path, &w->file, err));
+    RLHF_TRY(rlhf__gguf_config(w->file, &shape, &config, err));
+    json_decref(config);
+    const struct rlhf__tensor *t = rlhf__gguf_tensors(w->file, &n);
+    w->tensor = calloc(n + 1, sizeof *w->tensor);
+    w->names = calloc(n + 1, RLHF__GGUF_NAME_CAP);
+    if (!w->tensor || !w->names) return RLHF__NOMEM(err, "out of memory for the tensors");
+    for (size_t i = 0; i < n; i++)
+        RLHF_TRY(add(w, &t[i], &shape, err));
+    return shape.hybrid ? join(w, shape.layers, err) : RLHF_OK;
+}
+
+void rlhf__gguf_weights_finish(struct rlhf__gguf_weights *w) {
+    free(w->tensor);
+    free(w->part);
+    free(w->names);
+    rlhf__gguf_close(w->file);
+    *w = (struct rlhf__gguf_weights){0};
+}

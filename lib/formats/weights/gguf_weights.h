@@ -1,0 +1,25 @@
+// gguf_weights.h: the tensors of a GGUF file as those of transformers' weights: their names, their
+// shapes and the order of their rows. Nothing is copied; tensors/tensor.h rearranges when it reads.
+// The reverse is tools/export/gguf.c; both use the table of names in gguf_names.h.
+#ifndef RLHF_FORMATS_WEIGHTS_GGUF_WEIGHTS_H
+#define RLHF_FORMATS_WEIGHTS_GGUF_WEIGHTS_H
+
+#include "tensors/gguf_file.h"
+
+struct rlhf__gguf_weights {
+    struct rlhf__gguf_file *file;
+    struct rlhf__tensor *tensor; // [n]
+    size_t n;
+    struct rlhf__tensor *part; // second parts of tensors (tensor.then), or NULL
+    char *names;
+};
+
+// Open a file and name its tensors. Divisors of rotary positions are left out, because they are in
+// the config (gguf_metadata.h). *w needs rlhf__gguf_weights_finish, even after a failure. Errors:
+// those of rlhf__gguf_open and rlhf__gguf_config; RLHF_E_INVALID (a tensor that the architecture
+// does not have, heads that do not fit a tensor's rows). [main]
+rlhf_status rlhf__gguf_weights_open(const char *path, struct rlhf__gguf_weights *w,
+                                    struct rlhf__error *err);
+void rlhf__gguf_weights_finish(struct rlhf__gguf_weights *w); // a zeroed struct is allowed [main]
+
+#endif
