@@ -223,11 +223,21 @@ static void exports(void **state) {
                           "--model $m --greedy --prompt 'It was' --max-new 8 > $m.txt 2>/dev/null "
                           "|| exit 1; done; mv s/checkpoints/latest.txt c.txt; cmp c.txt p.txt && "
                           "cmp c.txt m.txt"));
-        assert_int_equal(e2e_shell(t, "$HOST export s --to q --gguf x.gguf"), 2);
-        e2e_says(t, "--gguf has no effect");
+        // As llama.cpp's LoRA, in the directory and alone. Nothing in m.Modelfile is merged.
+        done(t, e2e_shell(t,
+                          "$HOST export s --to q --gguf q/x.gguf && $HOST export s --gguf "
+                          "x.gguf && tail -c 4096 x.gguf >a.txt && tail -c 4096 q/x.gguf >b.txt && "
+                          "cmp a.txt b.txt && rm a.txt b.txt && "
+                          "grep -c adapter.lora.alpha x.gguf && grep -x 'ADAPTER ./x.gguf' "
+                          "x.Modelfile q/Modelfile && grep -x \"FROM $PWD/%s\" q/Modelfile && "
+                          "test -f q/adapter_model.safetensors && grep -x 'FROM ./m.gguf' "
+                          "m.Modelfile && ! grep ADAPTER m.Modelfile",
+                          bases[i]));
+        assert_int_equal(e2e_shell(t, "$HOST export s --to r --gguf x.gguf --shard-size 1MB"), 2);
+        e2e_says(t, "--shard-size has no effect");
         assert_int_equal(e2e_shell(t, "$HOST export %s --merge --to q", bases[i]), 2);
         e2e_says(t, "has no adapter");
-        done(t, e2e_shell(t, "rm -rf s p m n m.gguf *.txt.txt c.txt p.txt m.txt"));
+        done(t, e2e_shell(t, "rm -rf s p m n q *.gguf *.Modelfile *.txt.txt c.txt p.txt m.txt"));
     }
 }
 

@@ -214,6 +214,7 @@ static void a_gguf_inside(void **state) {
                             "fi; \"$HOST\" export m --to %s --gguf %s --force",
                             there, names[i][0], names[i][1]));
             ok(t, e2e_shell(t, "test -s out/g.gguf && test -s out/model.safetensors && "
+                               "grep -x 'FROM ./g.gguf' out/Modelfile && "
                                "test -z \"$(ls -A | grep -e new -e old)\""));
         }
 }
@@ -241,8 +242,10 @@ static void a_gguf_where_it_may_not_be(void **state) {
     }
     assert_int_equal(e2e_shell(t, "\"$HOST\" export m --gguf missing/g.gguf"), 2);
     e2e_says(t, "there is no directory to put it into");
-    ok(t, e2e_shell(t, "\"$HOST\" export m --to new/out --gguf new/g.gguf && ls -A new"));
-    e2e_says(t, "g.gguf\nout\n");
+    ok(t, e2e_shell(t, "\"$HOST\" export m --to new/out --gguf new/g.gguf && LC_ALL=C ls -A new"));
+    e2e_says(t, "g.Modelfile\ng.gguf\nout\n");
+    assert_int_equal(e2e_shell(t, "rm new/g.gguf; \"$HOST\" export m --gguf new/g.gguf"), 2);
+    e2e_says(t, "the Modelfile of --gguf, 'new/g.Modelfile' exists already; --force replaces it");
 }
 
 // The base model of an adapter also counts as a source, which an export must not overwrite.

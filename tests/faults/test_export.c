@@ -146,7 +146,8 @@ static void beside_the_directory(void **state) {
             else if (status == 0)
                 assert_int_equal(e2e_shell(t,
                                            "test $(head -c 4 deep/m.gguf) = GGUF && ! test -e "
-                                           "deep/out/vocab.txt && test $(ls -A deep | wc -l) = 2"),
+                                           "deep/out/vocab.txt && grep -q stop deep/m.Modelfile && "
+                                           "test $(ls -A deep | wc -l) = 3"),
                                  0);
             else if (e2e_exists(t, "deep/out/vocab.txt"))
                 assert_int_equal(e2e_shell(t, "grep -qx mine deep/m.gguf"), 0);

@@ -12,6 +12,8 @@
 #include "export/export_config.h"
 #include "export/export_place.h"
 #include "export/export_tensors.h"
+#include "export/gguf.h"
+#include "export/modelfile.h"
 #include "model/adapter.h"
 #include "weights/hf_dir.h"
 #include "weights/rounding.h"
@@ -32,7 +34,9 @@ struct options {
 #define O struct options
 static const struct rlhf__flag flags[] = {
     RLHF__FLAG_S(O, "--to", to, "DIR", "the directory to make"),
-    RLHF__FLAG_S(O, "--gguf", gguf, "FILE", "the model for llama.cpp; with --to or without it"),
+    RLHF__FLAG_S(
+        O, "--gguf", gguf, "FILE",
+        "for llama.cpp: the model, or an adapter without --merge; with --to or without it"),
     RLHF__FLAG_S(O, "--adapter", adapter, "DIR", "adapter on the model, as PEFT wrote it"),
     RLHF__FLAG_SW(O, "--merge", merge,
                   "of an adapter: the whole model with the adapter in it [the adapter alone]"),
@@ -123,8 +127,9 @@ struct job {
     int64_t n_adapter;                   // parameters of an adapter that is exported alone
     struct rlhf__export_place place;     // with --to
     struct rlhf__export_gguf file;       // with --gguf
-    struct rlhf__gguf_model gguf;        // the contents of that file
-    char name[256];                      // name of the model in that file
+    struct rlhf__gguf_model gguf;        // the contents of that file, if it is a model
+    struct rlhf__buf modelfile;          // the text of its Modelfile
+    char name[256];                      // name of the model or adapter in that file
     int32_t to_dtype;                    // that the weights get, -1 = as stored
     int32_t dtype;                       // of the exported weights, -1 = mixed
 };
@@ -196,22 +201,48 @@ static void say_own(const struct job *j) {
                    rlhf__printable(own->first, name, sizeof name), more);
 }
 
+static rlhf_status write_gguf(struct job *j, struct rlhf__error *err) {
+    const struct rlhf__folder *in;
+    const char *name;
+    RLHF_TRY(rlhf__export_gguf_where(&j->file, &in, &name, err));
+    RLHF_TRY(is_adapter(j) ? rlhf__export_adapter_gguf(&j->source, j->to_dtype, j->name,
+                                                       j->env->cancelled, in, name, err)
+                           : rlhf__gguf_write(&j->gguf, in, name, err));
+    return rlhf__export_gguf_about(&j->file, &j->modelfile, err);
+}
+
 static rlhf_status write_all(struct job *j, struct rlhf__shards_done *done,
                              struct rlhf__error *err) {
     if (j->o->to) RLHF_TRY(rlhf__export_place_open(&j->place, err));
     if (j->o->to) RLHF_TRY(write_dir(j, done, err));
-    if (j->o->gguf) RLHF_TRY(rlhf__export_gguf_write(&j->file, &j->gguf, err));
+    if (j->o->gguf) RLHF_TRY(write_gguf(j, err));
     if (*j->env->cancelled && j->o->to) return rlhf__fail(err, RLHF_E_CANCELLED, "stopped");
     if (j->o->to) RLHF_TRY(rlhf__export_place_commit(&j->place, err));
     say_own(j);
-    if (!j->o->gguf || rlhf__export_gguf_commit(&j->file, err) == RLHF_OK) return RLHF_OK;
-    return rlhf__error_context(err, "export: '%s' was written, but not --gguf", j->o->to);
+    if (!j->o->gguf || rlhf__export_gguf_commit(&j->file, &j->modelfile, err) == RLHF_OK)
+        return RLHF_OK;
+    return rlhf__error_context(err, "export: '%s' was written, but not all of --gguf",
+                               j->o->to ? j->o->to : j->o->gguf);
 }
 
-// Check the options of a GGUF file before anything is written.
+// Check the contents of a GGUF file and make its Modelfile before anything is written.
+static rlhf_status check_gguf(struct job *j, struct rlhf__error *err) {
+    char file[RLHF__PATH_CAP];
+    rlhf__path_put(file, "./%s", rlhf__path_base(j->o->gguf));
+    const struct rlhf__modelfile about = {.dir = rlhf__export_source_text(&j->source),
+                                          .config = j->source.config,
+                                          .from = is_adapter(j) ? j->source.base : file,
+                                          .adapter = is_adapter(j) ? file : NULL};
+    RLHF_TRY(is_adapter(j) ? rlhf__export_adapter_gguf(&j->source, j->to_dtype, j->name, NULL, NULL,
+                                                       NULL, err)
+                           : rlhf__gguf_check(&j->gguf, err));
+    return rlhf__modelfile_make(&about, &j->modelfile, err);
+}
+
 static rlhf_status prepare_gguf(struct job *j, struct rlhf__error *err) {
     const char *base = rlhf__path_base(j->o->to ? j->place.to : j->o->gguf);
     const char *dot = j->o->to ? NULL : strrchr(base, '.');
+    if (!j->o->gguf) return RLHF_OK;
     snprintf(j->name, sizeof j->name, "%.*s", (int)(dot && dot > base ? dot - base : 200), base);
     j->gguf = (struct rlhf__gguf_model){.dir = rlhf__export_source_text(&j->source),
                                         .name = j->name,
@@ -220,8 +251,7 @@ static rlhf_status prepare_gguf(struct job *j, struct rlhf__error *err) {
                                         .n = j->tensors.n,
                                         .dtype = j->to_dtype,
                                         .cancelled = j->env->cancelled};
-    return rlhf__gguf_check(&j->gguf, err) == RLHF_OK ? RLHF_OK
-                                                      : rlhf__error_context(err, "export: --gguf");
+    return check_gguf(j, err) == RLHF_OK ? RLHF_OK : rlhf__error_context(err, "export: --gguf");
 }
 
 static rlhf_status say_done(const struct job *j, const struct rlhf__shards_done *done,
@@ -229,19 +259,18 @@ static rlhf_status say_done(const struct job *j, const struct rlhf__shards_done 
     const char *dtype = dtype_text(j->dtype);
     char base[RLHF__PATH_CAP]; // the base's name from the adapter's config
     char to[RLHF__PATH_CAP];
-    if (is_adapter(j)) {
+    const char *in_file = dtype ? dtype : is_adapter(j) ? "f32" : NULL;
+    if (is_adapter(j) && j->o->to)
         printf("adapter of %lld parameters%s%s on %s: %s\n", (long long)j->n_adapter,
                dtype ? " as " : "", dtype ? dtype : "",
                rlhf__printable(j->source.base, base, sizeof base),
                rlhf__printable(j->o->to, to, sizeof to));
-        return rlhf__print_flush(err);
-    }
-    if (j->o->to)
+    else if (j->o->to)
         printf("%lld parameters%s%s in %zu file%s: %s\n", (long long)done->n_parameters,
                dtype ? " as " : "", dtype ? dtype : "", done->n_files,
                done->n_files == 1 ? "" : "s", rlhf__printable(j->o->to, to, sizeof to));
     if (j->o->gguf)
-        printf("for llama.cpp%s%s: %s\n", dtype ? " as " : "", dtype ? dtype : "",
+        printf("for llama.cpp%s%s: %s\n", in_file ? " as " : "", in_file ? in_file : "",
                rlhf__printable(j->o->gguf, to, sizeof to));
     return rlhf__print_flush(err);
 }
@@ -260,8 +289,7 @@ static void warn_of_pooling(const struct job *j) {
 // does not support.
 static rlhf_status check_adapter(const struct job *j, struct rlhf__error *err) {
     const struct options *o = j->o;
-    const struct rlhf__flag_idle of_model[] = {{"--gguf", o->gguf != NULL},
-                                               {"--shard-size", o->shard_size != NULL}};
+    const struct rlhf__flag_idle of_model = {"--shard-size", o->shard_size != NULL};
     if (o->merge && !j->source.peft.dir)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "export: --merge has no effect here: '%s' has no adapter (--adapter DIR "
@@ -270,7 +298,7 @@ static rlhf_status check_adapter(const struct job *j, struct rlhf__error *err) {
     if (j->source.peft.dir)
         RLHF_TRY(rlhf__adapter_check_base(&j->source.peft, j->source.base, err));
     if (!is_adapter(j)) return RLHF_OK;
-    return rlhf__flags_idle(of_model, 2, "export", "of an adapter without --merge", err);
+    return rlhf__flags_idle(&of_model, 1, "export", "of an adapter without --merge", err);
 }
 
 // The dtype of --dtype, else that of the model from which the run began.
@@ -308,6 +336,7 @@ static rlhf_status run(struct job *j, struct rlhf__error *err) {
     RLHF_TRY(choose_place(j, err));
     if (is_adapter(j)) {
         j->to_dtype = j->dtype = o->to_dtype;
+        RLHF_TRY(prepare_gguf(j, err));
         RLHF_TRY(write_all(j, &done, err));
         return say_done(j, &done, err);
     }
@@ -321,7 +350,7 @@ static rlhf_status run(struct job *j, struct rlhf__error *err) {
     say_dtype(j);
     j->dtype = j->to_dtype >= 0 ? j->to_dtype : j->tensors.dtype;
     RLHF_TRY(rlhf__export_config_set(&j->source, j->tensors.weights, j->dtype, err));
-    if (o->gguf) RLHF_TRY(prepare_gguf(j, err));
+    RLHF_TRY(prepare_gguf(j, err));
     warn_of_pooling(j);
     RLHF_TRY(write_all(j, &done, err));
     return say_done(j, &done, err);
@@ -341,6 +370,7 @@ int rlhf__cmd_export(const struct rlhf__env *env, int argc, char **argv) {
     if (st == RLHF_E_CANCELLED)
         rlhf__logf(env->log, RLHF_LOG_INFO, "stopped; '%s' was not written", o.to ? o.to : o.gguf);
     rlhf__export_gguf_finish(&j.file);
+    rlhf__buf_finish(&j.modelfile);
     rlhf__export_place_finish(&j.place);
     rlhf__export_tensors_finish(&j.tensors);
     rlhf__export_adapter_finish(&j.adapter);

@@ -2,6 +2,7 @@
 #include "export/export_adapter.h"
 
 #include "base/json.h"
+#include "export/gguf_adapter.h"
 #include "model/model.h"
 #include "option/nearest.h"
 #include "tensors/tensor.h"
@@ -220,5 +221,25 @@ rlhf_status rlhf__export_adapter_write(const struct rlhf__export_source *s, int3
     if (st == RLHF_OK) st = rlhf__folder_open(NULL, rlhf__export_source_text(s), &from, err);
     if (st == RLHF_OK) st = rlhf__hf_copy_tokenizer(from, to, err);
     rlhf__folder_close(from);
+    return st;
+}
+
+// ---- a file of llama.cpp ----
+
+rlhf_status rlhf__export_adapter_gguf(const struct rlhf__export_source *s, int32_t dtype,
+                                      const char *title, const volatile sig_atomic_t *cancelled,
+                                      const struct rlhf__folder *in, const char *name,
+                                      struct rlhf__error *err) {
+    struct rlhf__weights *w = NULL;
+    RLHF_TRY(open_weights(s, dtype != RLHF__TENSOR_BF16, &w, err));
+    const struct rlhf__gguf_adapter a = {.dir = s->dir,
+                                         .name = title,
+                                         .config = s->config,
+                                         .peft = &s->peft,
+                                         .weights = w,
+                                         .dtype = dtype < 0 ? RLHF__TENSOR_F32 : dtype,
+                                         .cancelled = cancelled};
+    const rlhf_status st = rlhf__gguf_adapter_write(&a, in, name, err);
+    rlhf__weights_close(w);
     return st;
 }

@@ -1,8 +1,11 @@
-// export_adapter.h: exports an adapter: as a PEFT directory, or merged into its base (--merge).
+// export_adapter.h: exports an adapter: as a PEFT directory, as a LoRA file of llama.cpp, or merged
+// into its base (--merge).
 #ifndef RLHF_TOOLS_EXPORT_EXPORT_ADAPTER_H
 #define RLHF_TOOLS_EXPORT_EXPORT_ADAPTER_H
 
 #include "export/export_tensors.h"
+
+#include <signal.h>
 
 // The adapter's weights and the base's weights. Zero-initialize; release with
 // rlhf__export_adapter_finish, even after a failure.
@@ -30,5 +33,13 @@ void rlhf__export_adapter_finish(struct rlhf__export_adapter *); // [main]
 rlhf_status rlhf__export_adapter_write(const struct rlhf__export_source *, int32_t dtype,
                                        const char *base_model, const struct rlhf__folder *to,
                                        int64_t *n_parameters, struct rlhf__error *err);
+
+// Write the adapter for llama.cpp, under the name `name` of rlhf__gguf_adapter_write in the folder
+// `in`. `dtype` is as above; -1: F32, from the exact weights. If `name` is NULL, only checks.
+// `title` is the adapter's name in the file. Errors: those of rlhf__gguf_adapter_write. [main]
+rlhf_status rlhf__export_adapter_gguf(const struct rlhf__export_source *, int32_t dtype,
+                                      const char *title, const volatile sig_atomic_t *cancelled,
+                                      const struct rlhf__folder *in, const char *name,
+                                      struct rlhf__error *err);
 
 #endif

@@ -255,18 +255,20 @@ void rlhf__export_place_finish(struct rlhf__export_place *p) {
 
 // ---- the file of --gguf ----
 
-static rlhf_status check_name(const char *file, int force, struct rlhf__error *err) {
+// `what` is the file, for messages.
+static rlhf_status check_name(const char *what, const char *file, int force,
+                              struct rlhf__error *err) {
     const char *base = rlhf__path_base(file);
     struct stat st;
     const int there = *base && lstat(file, &st) == 0;
     if (there && !S_ISREG(st.st_mode))
         return rlhf__fail(err, RLHF_E_INVALID,
-                          "export: --gguf '%s' exists already and is not a regular file", file);
+                          "export: %s '%s' exists already and is not a regular file", what, file);
     if (there && !force)
         return rlhf__fail(err, RLHF_E_INVALID,
-                          "export: --gguf '%s' exists already; --force replaces it", file);
+                          "export: %s '%s' exists already; --force replaces it", what, file);
     if (*base && strcmp(base, ".") != 0 && strcmp(base, "..") != 0) return RLHF_OK;
-    return rlhf__fail(err, RLHF_E_INVALID, "export: --gguf '%s' is not a valid file name", file);
+    return rlhf__fail(err, RLHF_E_INVALID, "export: %s '%s' is not a valid file name", what, file);
 }
 
 // Returns the part of `path` below `dir`; NULL if `path` is elsewhere.
@@ -303,16 +305,28 @@ static rlhf_status check_beside(struct rlhf__export_gguf *g, const char *real, c
     return RLHF_OK;
 }
 
+// Sets g->about, the name of the Modelfile, and checks it.
+static rlhf_status choose_about(struct rlhf__export_gguf *g, int force, struct rlhf__error *err) {
+    const size_t n = strlen(g->file), m = strlen(".gguf");
+    const int ends = n > m && strcmp(g->file + n - m, ".gguf") == 0;
+    if (g->inside) return RLHF_OK;
+    rlhf__path_put(g->about, "%.*s.Modelfile", (int)(ends ? n - m : n), g->file);
+    if (!g->about[0])
+        return rlhf__fail(err, RLHF_E_INVALID, "export: --gguf is longer than a path may be");
+    return check_name("the Modelfile of --gguf,", g->about, force, err);
+}
+
 rlhf_status rlhf__export_gguf_choose(struct rlhf__export_gguf *g, const char *file,
                                      const struct rlhf__export_place *place, int force,
                                      struct rlhf__error *err) {
     char real[RLHF__PATH_CAP], to[RLHF__PATH_CAP] = "";
     g->file = file;
     g->with = place;
-    RLHF_TRY(check_name(file, force, err));
+    RLHF_TRY(check_name("--gguf", file, force, err));
     rlhf__export_place_real(file, real);
     if (place) rlhf__export_place_real(place->to, to);
     if (place) RLHF_TRY(check_beside(g, real, to, err));
+    RLHF_TRY(choose_about(g, force, err));
     char *end = strrchr(real, '/');
     if (end) end[end == real] = '\0'; // the parent directory
     if (g->inside || (*real && rlhf__is_dir(real)) || (*real && rest_below(to, real)))
@@ -323,17 +337,27 @@ rlhf_status rlhf__export_gguf_choose(struct rlhf__export_gguf *g, const char *fi
                       file);
 }
 
-rlhf_status rlhf__export_gguf_write(struct rlhf__export_gguf *g, const struct rlhf__gguf_model *m,
-                                    struct rlhf__error *err) {
-    if (g->inside) return rlhf__gguf_write(m, g->with->dir, g->inside, err);
-    if (!g->with) return rlhf__gguf_write(m, NULL, g->file, err);
+rlhf_status rlhf__export_gguf_where(struct rlhf__export_gguf *g, const struct rlhf__folder **in,
+                                    const char **name, struct rlhf__error *err) {
+    *in = g->inside ? g->with->dir : NULL;
+    *name = g->inside ? g->inside : g->file;
+    if (g->inside || !g->with) return RLHF_OK;
     rlhf__path_put(g->fresh, "%s.new-%ld", g->file, (long)getpid());
-    if (!g->fresh[0])
-        return rlhf__fail(err, RLHF_E_INVALID, "export: --gguf is longer than a path may be");
-    return rlhf__gguf_write(m, NULL, g->fresh, err);
+    *name = g->fresh;
+    return g->fresh[0]
+               ? RLHF_OK
+               : rlhf__fail(err, RLHF_E_INVALID, "export: --gguf is longer than a path may be");
 }
 
-rlhf_status rlhf__export_gguf_commit(struct rlhf__export_gguf *g, struct rlhf__error *err) {
+rlhf_status rlhf__export_gguf_about(const struct rlhf__export_gguf *g,
+                                    const struct rlhf__buf *modelfile, struct rlhf__error *err) {
+    if (!g->inside) return RLHF_OK;
+    return rlhf__file_write(g->with->dir, "Modelfile", rlhf__buf_text(modelfile), modelfile->len,
+                            err);
+}
+
+// Renames the temporary file.
+static rlhf_status rename_fresh(struct rlhf__export_gguf *g, struct rlhf__error *err) {
     char above[RLHF__PATH_CAP];
     if (!g->fresh[0]) return RLHF_OK;
     if (rename(g->fresh, g->file) != 0)
@@ -343,6 +367,13 @@ rlhf_status rlhf__export_gguf_commit(struct rlhf__export_gguf *g, struct rlhf__e
     const int n = (int)(rlhf__path_base(g->file) - g->file);
     rlhf__path_put(above, "%.*s", n, g->file);
     return rlhf__folder_sync(NULL, n ? above : ".", err);
+}
+
+rlhf_status rlhf__export_gguf_commit(struct rlhf__export_gguf *g, const struct rlhf__buf *modelfile,
+                                     struct rlhf__error *err) {
+    RLHF_TRY(rename_fresh(g, err));
+    if (g->inside) return RLHF_OK;
+    return rlhf__file_write(NULL, g->about, rlhf__buf_text(modelfile), modelfile->len, err);
 }
 
 void rlhf__export_gguf_finish(struct rlhf__export_gguf *g) {

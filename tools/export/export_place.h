@@ -6,7 +6,6 @@
 #include "base/file.h"
 #include "base/folder.h"
 #include "export/export_own.h"
-#include "export/gguf.h"
 
 #include <time.h>
 
@@ -46,31 +45,41 @@ void rlhf__export_place_finish(struct rlhf__export_place *);
 
 // ---- the file of --gguf: in the temporary directory of --to, or elsewhere ----
 
-// Zero-initialize; release with rlhf__export_gguf_finish, even after a failure.
+// Next to FILE.gguf there is a Modelfile: FILE.Modelfile or, inside the directory of --to,
+// "Modelfile". Zero-initialize; release with rlhf__export_gguf_finish, even after a failure.
 struct rlhf__export_gguf {
     const char *file;   // as given; borrowed
     const char *inside; // its name within --to (part of `file`); NULL: it is elsewhere
     const struct rlhf__export_place *with; // --to, borrowed; NULL: only the file is written
+    char about[RLHF__PATH_CAP];            // its Modelfile, if it is elsewhere
     char fresh[RLHF__PATH_CAP];            // its temporary name; "" = not created
 };
 
-// Check the name `file`. `place` is the directory of --to, or NULL. The name must be free or, with
-// `force`, belong to a regular file. The file's directory must exist, or be the one that --to
-// creates. Inside --to, only NAME.gguf is allowed, because it cannot clash with another exported
-// file. Paths are compared after resolving links. Creates nothing. Errors: RLHF_E_INVALID. [main]
+// Check the name `file`. `place` is the directory of --to, or NULL. The names of the file and of
+// its Modelfile must be free or, with `force`, belong to regular files. The file's directory must
+// exist, or be the one that --to creates. Inside --to, only NAME.gguf is allowed, because it cannot
+// clash with another exported file. Paths are compared after resolving links. Creates nothing.
+// Errors: RLHF_E_INVALID. [main]
 rlhf_status rlhf__export_gguf_choose(struct rlhf__export_gguf *, const char *file,
                                      const struct rlhf__export_place *place, int force,
                                      struct rlhf__error *err);
 
-// Write the model. With --to, the file keeps a temporary name until rlhf__export_gguf_commit.
-// Errors: those of rlhf__gguf_write. [main]
-rlhf_status rlhf__export_gguf_write(struct rlhf__export_gguf *, const struct rlhf__gguf_model *,
-                                    struct rlhf__error *err);
+// Set *in and *name to the place where the file is written. *in may be NULL. With --to, the file
+// keeps a temporary name until rlhf__export_gguf_commit. Errors: RLHF_E_INVALID (a path that is too
+// long). [main]
+rlhf_status rlhf__export_gguf_where(struct rlhf__export_gguf *, const struct rlhf__folder **in,
+                                    const char **name, struct rlhf__error *err);
 
-// Rename the temporary file to its final name. With --to, call this after
-// rlhf__export_place_commit. Errors: RLHF_E_IO; an existing file of that name is then unchanged.
-// [main]
-rlhf_status rlhf__export_gguf_commit(struct rlhf__export_gguf *, struct rlhf__error *err);
+// If the file is inside --to, write its Modelfile there. Call this before
+// rlhf__export_place_commit. Errors: RLHF_E_IO. [main]
+rlhf_status rlhf__export_gguf_about(const struct rlhf__export_gguf *,
+                                    const struct rlhf__buf *modelfile, struct rlhf__error *err);
+
+// If the file is elsewhere, rename the temporary file to its final name, and write its Modelfile.
+// With --to, call this after rlhf__export_place_commit. Errors: RLHF_E_IO; if the file could not be
+// renamed, an existing file of that name is unchanged. [main]
+rlhf_status rlhf__export_gguf_commit(struct rlhf__export_gguf *, const struct rlhf__buf *modelfile,
+                                     struct rlhf__error *err);
 
 // Remove files that were not committed. [main]
 void rlhf__export_gguf_finish(struct rlhf__export_gguf *);
