@@ -22,7 +22,9 @@ struct rlhf__memory_plan {
 // A weight of the plan.
 struct planned_weight {
     rlhf_call_weight shape;
+    rlhf_quantised quantised; // what shape.quantised points to
     rlhf_dev at;
+    int32_t parts[]; // of a quantised weight: the formats, then the counts
 };
 
 // ---- memory ----
@@ -194,7 +196,13 @@ static uint64_t p_weight_bytes(void *ctx, int32_t k, int32_t n, int32_t dtype, u
     return r->weight_bytes(r->ctx, k, n, dtype, flags);
 }
 
+static uint64_t p_weight_quantised_bytes(void *ctx, const rlhf_quantised *a) {
+    const rlhf_compute *r = ((const struct rlhf__memory_plan *)ctx)->real;
+    return r->weight_quantised_bytes(r->ctx, a);
+}
+
 static uint64_t packed_bytes(struct rlhf__memory_plan *p, const rlhf_call_weight *w) {
+    if (w->quantised) return p_weight_quantised_bytes(p, w->quantised);
     if (RLHF_COMPUTE_HAS(p->real, weight_bytes))
         return p_weight_bytes(p, w->k, w->n, w->dtype, w->flags);
     const uint64_t one = (uint64_t)w->k * (uint64_t)w->n * rlhf_dtype_size(w->dtype);
@@ -204,10 +212,19 @@ static uint64_t packed_bytes(struct rlhf__memory_plan *p, const rlhf_call_weight
 static rlhf_status new_weight(struct rlhf__memory_plan *p, const rlhf_call_weight *shape,
                               rlhf_weight **out) {
     struct rlhf__allocations *a = &p->allocations;
-    struct planned_weight *w = calloc(1, sizeof *w);
+    const size_t parts = shape->quantised ? shape->quantised->n_parts : 0;
+    struct planned_weight *w = calloc(1, sizeof *w + 2 * parts * sizeof *w->parts);
     *out = NULL;
     if (!w) return rlhf__allocations_refuse(a, sizeof *w);
     w->shape = *shape;
+    if (parts) {
+        w->quantised = *shape->quantised;
+        w->quantised.format = w->parts;
+        w->quantised.count = w->parts + parts;
+        memcpy(w->parts, shape->quantised->format, parts * sizeof *w->parts);
+        memcpy(w->parts + parts, shape->quantised->count, parts * sizeof *w->parts);
+        w->shape.quantised = &w->quantised;
+    }
     const uint32_t owner = a->owner;
     a->owner = a->packer;
     const rlhf_status st =
@@ -239,6 +256,18 @@ static rlhf_status p_weight_create_blocks(void *ctx, const rlhf_blocks *from, rl
     return new_weight(ctx, &w, out);
 }
 
+static rlhf_status p_weight_create_quantised(void *ctx, const rlhf_quantised *from,
+                                             rlhf_weight **out) {
+    rlhf_quantised a;
+    RLHF_TRY(rlhf_copy_in(&a, sizeof a, from, RLHF_SIZE_TO(rlhf_quantised, count)));
+    const rlhf_call_weight w = {.k = a.k,
+                                .n = a.n,
+                                .dtype = a.dtype,
+                                .flags = a.flags | RLHF_WEIGHT_OUT_IN,
+                                .quantised = &a};
+    return new_weight(ctx, &w, out);
+}
+
 static void p_weight_destroy(void *ctx, rlhf_weight *weight) {
     struct planned_weight *w = (struct planned_weight *)(void *)weight;
     if (!w) return;
@@ -254,6 +283,10 @@ static uint32_t flags_of(int accumulate, int bias) {
 }
 
 COUNTED(weight_pack, SHAPE(.weight = shape_of(w)), rlhf_weight *w, rlhf_dev src_f32)
+COUNTED(weight_put, SHAPE(.rows = (uint32_t)rows, .weight = shape_of(w)), rlhf_weight *w,
+        int32_t from, int32_t rows, const void *host_blocks)
+COUNTED(embed_weight, SHAPE(.rows = rows, .d = w ? shape_of(w).k : 0, .weight = shape_of(w)),
+        rlhf_dev out, rlhf_dev ids, const rlhf_weight *w, double scale, uint32_t rows)
 COUNTED(linear,
         SHAPE(.rows = rows, .dtype = dtype, .weight = shape_of(w),
               .flags = flags_of(accumulate, bias != NULL)),
@@ -316,7 +349,7 @@ static rlhf_status p_lm_sample(void *ctx, const rlhf_lm_sample *a) {
     X(weight_create) X(weight_destroy) X(weight_pack) X(weight_bytes) X(weight_create_blocks)      \
     X(linear) X(linear_add) X(linear_dx) X(linear_dw) X(linear_sum) X(lm_head) X(lm_head_bwd)      \
     X(lm_sample) X(muon) X(attention) X(attention_bwd) X(norm_bwd) X(workspace_bytes) X(add_all) \
-    X(supports)
+    X(supports) X(weight_create_quantised) X(weight_put) X(weight_quantised_bytes) X(embed_weight)
 // clang-format on
 
 // Set the plan's op if the real backend has it.
@@ -325,7 +358,7 @@ static rlhf_status p_lm_sample(void *ctx, const rlhf_lm_sample *a) {
 
 // `native` is not an op, and the plan leaves it out, because the plan has no real addresses.
 _Static_assert(sizeof(rlhf_compute) ==
-                   offsetof(rlhf_compute, supports) + sizeof(((rlhf_compute *)0)->supports),
+                   offsetof(rlhf_compute, embed_weight) + sizeof(((rlhf_compute *)0)->embed_weight),
                "an op that is new in the table needs its line here");
 
 rlhf_status rlhf__memory_plan_open(const rlhf_compute *real, struct rlhf__memory_plan **out,

@@ -221,12 +221,23 @@ int rlhf__speed_measure(const rlhf_compute *t, int32_t dtype, struct rlhf__speed
 
 // ---- the estimate ----
 
+// The bytes that a GEMM reads of a weight.
+static double weight_bytes(const rlhf_call_weight *w) {
+    const rlhf_quantised *q = w->quantised;
+    double bytes = 0;
+    if (!q)
+        return (double)w->n * (w->rank > 0 ? w->rank : w->k) * (double)rlhf_dtype_size(w->dtype);
+    for (uint32_t p = 0; p < q->n_parts; p++)
+        bytes += (double)q->count[p] * (double)rlhf_format_row_bytes(q->format[p], q->k);
+    return bytes;
+}
+
 // A GEMM takes the time of its FLOPs or, with few rows, that of reading the weight.
 static double product_seconds(const struct rlhf__speed *s, const rlhf_call_weight *w,
                               uint32_t rows) {
     const double n = (double)w->n * (w->rank > 0 ? w->rank : w->k);
     const double flops = 2 * n * rows / s->product;
-    const double bytes = n * (double)rlhf_dtype_size(w->dtype) / s->memory;
+    const double bytes = weight_bytes(w) / s->memory;
     return flops > bytes ? flops : bytes;
 }
 

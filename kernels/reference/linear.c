@@ -98,6 +98,7 @@ static void add_in_blocks(float *g, const double *acc, const rlhf_weight *w, uin
 static rlhf_status linear_dw(void *ctx, rlhf_dev dw, rlhf_dev db, rlhf_dev x, rlhf_dev dy,
                              const rlhf_weight *w, uint32_t rows) {
     RLHF_TRY(rlhf__ref_check_weight(ctx, "linear_dw", w, 0));
+    RLHF_TRY(rlhf__ref_check_dense(ctx, "linear_dw", w));
     const uint64_t k = (uint64_t)w->k, n = (uint64_t)w->n;
     const uint64_t count = w->block ? w->source_rows * (uint64_t)w->rank : k * n;
     const struct rlhf__ref_use uses[] = {rlhf__ref_range(dw, count, sizeof(float)),

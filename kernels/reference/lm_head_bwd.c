@@ -11,6 +11,7 @@
 #include "lm_head.h"
 #include "number.h"
 #include "ops.h"
+#include "weight.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,6 +97,7 @@ static rlhf_status lm_head_bwd(void *ctx, const rlhf_lm_head *from) {
     rlhf_dist dist;
     struct rlhf__ref_head_row s;
     RLHF_TRY(rlhf__ref_head_read(ctx, "lm_head_bwd", &a, &dist, from, 1));
+    if (a.d_weight) RLHF_TRY(rlhf__ref_check_dense(ctx, "lm_head_bwd", a.weight));
     const uint64_t d = (uint64_t)a.d, vocab = (uint64_t)a.vocab;
     const uint64_t hidden = a.rows * d * rlhf_dtype_size(a.dtype);
     const uint64_t ref = a.rows * (uint64_t)a.ref_d * rlhf_dtype_size(a.dtype);

@@ -9,14 +9,14 @@
 
 void rlhf__ref_fill_memory(rlhf_compute *t);        // alloc .. sync, without convert
 void rlhf__ref_fill_weight(rlhf_compute *t);        // creating and packing weights
+void rlhf__ref_fill_quantised(rlhf_compute *t);     // quantised weights, embed_weight
 void rlhf__ref_fill_linear(rlhf_compute *t);        // linear and related ops
 void rlhf__ref_fill_embed(rlhf_compute *t);         // embed, embed_bwd
 void rlhf__ref_fill_norm(rlhf_compute *t);          // norm, norm_bwd
 void rlhf__ref_fill_rms_norm(rlhf_compute *t);      // rms_norm, rms_norm_bwd
 void rlhf__ref_fill_act(rlhf_compute *t);           // act, act_bwd, gate, gate_bwd
 void rlhf__ref_fill_rope(rlhf_compute *t);          // rope, rope_bwd
-void rlhf__ref_fill_rows(rlhf_compute *t);          // convert, add, gather, scatter_add
-void rlhf__ref_fill_pool(rlhf_compute *t);          // pool, pool_bwd
+void rlhf__ref_fill_rows(rlhf_compute *t);          // convert, add, gather, scatter_add, pool
 void rlhf__ref_fill_attention(rlhf_compute *t);     // kv_store, attention, supports
 void rlhf__ref_fill_attention_bwd(rlhf_compute *t); // attention_bwd
 void rlhf__ref_fill_lm_head(rlhf_compute *t);       // lm_head

@@ -18,6 +18,7 @@ static const rlhf_compute description = {
 static void fill(rlhf_compute *t) {
     rlhf__ref_fill_memory(t);
     rlhf__ref_fill_weight(t);
+    rlhf__ref_fill_quantised(t);
     rlhf__ref_fill_linear(t);
     rlhf__ref_fill_embed(t);
     rlhf__ref_fill_norm(t);
@@ -25,7 +26,6 @@ static void fill(rlhf_compute *t) {
     rlhf__ref_fill_act(t);
     rlhf__ref_fill_rope(t);
     rlhf__ref_fill_rows(t);
-    rlhf__ref_fill_pool(t);
     rlhf__ref_fill_attention(t);
     rlhf__ref_fill_attention_bwd(t);
     rlhf__ref_fill_lm_head(t);

@@ -4,10 +4,6 @@
 #include "ops.h"
 #include <stdlib.h>
 
-static uint64_t bytes_of(int32_t k, int32_t n) {
-    return sizeof(rlhf_weight) + sizeof(float) * (uint64_t)k * (uint64_t)n;
-}
-
 // Returns RLHF_OK if a weight with these arguments can be created.
 static rlhf_status check_shape(struct rlhf__ref *r, const char *op, int32_t k, int32_t n,
                                int32_t dtype, uint32_t flags) {
@@ -21,15 +17,16 @@ static rlhf_status check_shape(struct rlhf__ref *r, const char *op, int32_t k, i
 }
 
 static uint64_t weight_bytes(void *ctx, int32_t k, int32_t n, int32_t dtype, uint32_t flags) {
-    return check_shape(ctx, "weight_bytes", k, n, dtype, flags) < 0 ? 0 : bytes_of(k, n);
+    return check_shape(ctx, "weight_bytes", k, n, dtype, flags) < 0 ? 0
+                                                                    : rlhf__ref_weight_bytes(k, n);
 }
 
-static rlhf_status weight_create(void *ctx, int32_t k, int32_t n, int32_t dtype, uint32_t flags,
-                                 rlhf_weight **out) {
+rlhf_status rlhf__ref_weight_create(void *ctx, int32_t k, int32_t n, int32_t dtype, uint32_t flags,
+                                    rlhf_weight **out) {
     struct rlhf__ref *r = ctx;
     RLHF_TRY(check_shape(r, "weight_create", k, n, dtype, flags));
     RLHF_TRY(rlhf__ref_count_call(r));
-    const uint64_t bytes = bytes_of(k, n);
+    const uint64_t bytes = rlhf__ref_weight_bytes(k, n);
     rlhf_weight *w = bytes <= rlhf__ref_machine_bytes() ? calloc(1, bytes) : NULL;
     if (!w)
         return rlhf__ref_fail(r, RLHF_E_NOMEM, "cannot allocate %llu bytes for a %d x %d weight",
@@ -43,11 +40,13 @@ static rlhf_status weight_create(void *ctx, int32_t k, int32_t n, int32_t dtype,
     return RLHF_OK;
 }
 
-static void weight_destroy(void *ctx, rlhf_weight *w) {
+void rlhf__ref_weight_destroy(void *ctx, rlhf_weight *w) {
     struct rlhf__ref *r = ctx;
     if (!w) return;
-    r->weight_bytes -= bytes_of(w->k, w->n);
+    r->weight_bytes -= rlhf__ref_weight_bytes(w->k, w->n) + w->blocks_bytes;
     free(w->block);
+    free(w->part);
+    free(w->blocks);
     free(w);
 }
 
@@ -78,14 +77,14 @@ static rlhf_status weight_create_blocks(void *ctx, const rlhf_blocks *from, rlhf
                                RLHF_SIZE_TO(rlhf_blocks, scale)));
     RLHF_TRY(check_blocks(r, &a));
     rlhf_weight *w = NULL;
-    const rlhf_status st = weight_create(ctx, (int32_t)a.n_blocks * a.rank, a.n, a.dtype,
-                                         a.flags | RLHF_WEIGHT_OUT_IN, &w);
+    const rlhf_status st = rlhf__ref_weight_create(ctx, (int32_t)a.n_blocks * a.rank, a.n, a.dtype,
+                                                   a.flags | RLHF_WEIGHT_OUT_IN, &w);
     if (!w) return st;
     w->rank = a.rank;
     w->scale = (float)a.scale;
     w->block = malloc((uint64_t)a.n * sizeof *w->block);
     if (!w->block) {
-        weight_destroy(ctx, w);
+        rlhf__ref_weight_destroy(ctx, w);
         return rlhf__ref_fail(r, RLHF_E_NOMEM, "out of memory for the blocks of %d outputs", a.n);
     }
     for (int32_t j = 0; j < a.n; j++)
@@ -106,6 +105,7 @@ static float block_value(const rlhf_weight *w, const float *s, uint64_t i, uint6
 }
 
 static rlhf_status weight_pack(void *ctx, rlhf_weight *w, rlhf_dev src) {
+    RLHF_TRY(rlhf__ref_check_dense(ctx, "weight_pack", w));
     uint64_t k = (uint64_t)w->k, n = (uint64_t)w->n;
     const uint64_t count = w->block ? w->source_rows * (uint64_t)w->rank : k * n;
     const struct rlhf__ref_use uses[] = {rlhf__ref_range(src, count, sizeof(float))};
@@ -127,6 +127,8 @@ rlhf_status rlhf__ref_check_weight(struct rlhf__ref *r, const char *op, const rl
                                    uint32_t flags) {
     r->op = op;
     if (!w) return rlhf__ref_fail(r, RLHF_E_INVALID, "the weight is NULL");
+    if (!w->packed && w->part)
+        return rlhf__ref_fail(r, RLHF_E_INVALID, "only %d of %d rows were put", w->rows_put, w->n);
     if (!w->packed) return rlhf__ref_fail(r, RLHF_E_INVALID, "weight_pack was not called");
     if (flags & ~w->flags)
         return rlhf__ref_fail(r, RLHF_E_INVALID,
@@ -134,9 +136,17 @@ rlhf_status rlhf__ref_check_weight(struct rlhf__ref *r, const char *op, const rl
     return RLHF_OK;
 }
 
+rlhf_status rlhf__ref_check_dense(struct rlhf__ref *r, const char *op, const rlhf_weight *w) {
+    r->op = op;
+    if (!w->part) return RLHF_OK;
+    return rlhf__ref_fail(
+        r, RLHF_E_INVALID,
+        "the weight is quantised: it is filled by weight_put and has no gradient");
+}
+
 void rlhf__ref_fill_weight(rlhf_compute *t) {
-    t->weight_create = weight_create;
-    t->weight_destroy = weight_destroy;
+    t->weight_create = rlhf__ref_weight_create;
+    t->weight_destroy = rlhf__ref_weight_destroy;
     t->weight_pack = weight_pack;
     t->weight_bytes = weight_bytes;
     t->weight_create_blocks = weight_create_blocks;

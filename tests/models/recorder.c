@@ -13,6 +13,7 @@ enum kind {
     LINEAR_ADD,
     LINEAR_SUM,
     EMBED,
+    EMBED_WEIGHT,
     NORM,
     RMS,
     ACT,
@@ -60,6 +61,8 @@ static rlhf_status run(const rlhf_compute *c, const struct recorded_op *o) {
         return c->linear_sum(c->ctx, &o->sum);
     case EMBED:
         return c->embed(c->ctx, p[0], p[1], p[2], p[3], p[4], o->scale, rows, i[0]);
+    case EMBED_WEIGHT:
+        return c->embed_weight(c->ctx, p[0], p[1], o->w, o->scale, rows);
     case NORM:
         return c->norm(c->ctx, p[0], i[0], p[1], p[2], p[3], p[4], o->eps, rows, i[1]);
     case RMS:
@@ -135,6 +138,12 @@ static rlhf_status embed(void *ctx, rlhf_dev out, rlhf_dev ids, rlhf_dev pos, rl
         ctx,
         &(struct recorded_op){
             .kind = EMBED, .i = {d}, .p = {out, ids, pos, wte, wpe}, .n = {rows}, .scale = scale});
+}
+static rlhf_status embed_weight(void *ctx, rlhf_dev out, rlhf_dev ids, const rlhf_weight *w,
+                                double scale, uint32_t rows) {
+    return issue(ctx,
+                 &(struct recorded_op){
+                     .kind = EMBED_WEIGHT, .p = {out, ids}, .n = {rows}, .scale = scale, .w = w});
 }
 static rlhf_status norm(void *ctx, rlhf_dev out, int32_t dtype, rlhf_dev stats, rlhf_dev x,
                         rlhf_dev gamma, rlhf_dev beta, double eps, uint32_t rows, int32_t d) {
@@ -254,6 +263,17 @@ static rlhf_status weight_create_blocks(void *ctx, const rlhf_blocks *a, rlhf_we
     OUTSIDE(r, "weight_create_blocks");
     return r->inner->weight_create_blocks(r->inner->ctx, a, out);
 }
+static rlhf_status weight_create_quantised(void *ctx, const rlhf_quantised *a, rlhf_weight **out) {
+    struct recorder *r = ctx;
+    OUTSIDE(r, "weight_create_quantised");
+    return r->inner->weight_create_quantised(r->inner->ctx, a, out);
+}
+static rlhf_status weight_put(void *ctx, rlhf_weight *w, int32_t from, int32_t rows,
+                              const void *blocks) {
+    struct recorder *r = ctx;
+    OUTSIDE(r, "weight_put");
+    return r->inner->weight_put(r->inner->ctx, w, from, rows, blocks);
+}
 static void weight_destroy(void *ctx, rlhf_weight *w) {
     struct recorder *r = ctx;
     if (w && r->inside) broke(r, "weight_destroy");
@@ -321,6 +341,10 @@ void recorder_init(struct recorder *r, const rlhf_compute *inner) {
                               .sync = wait_for_all,
                               .weight_create = weight_create,
                               .weight_create_blocks = weight_create_blocks,
+                              .weight_create_quantised = weight_create_quantised,
+                              .weight_put = weight_put,
+                              .weight_quantised_bytes = inner->weight_quantised_bytes,
+                              .embed_weight = embed_weight,
                               .weight_destroy = weight_destroy,
                               .weight_pack = weight_pack,
                               .copy = copy,

@@ -1,7 +1,7 @@
 // rlhf/compute.h: the compute table. Its type is the same for every device. Compute backends
 // implement it (kernels_cpu.so, kernels_reference.so, kernels_cuda.so); model plugins call it.
 //
-// Compute contract 0.12, a draft: it may change in any minor.
+// Compute contract 0.13, a draft: it may change in any minor.
 //
 // Device memory is opaque: an rlhf_dev is never dereferenced outside a table function, except by a
 // host that uses RLHF_COMPUTE_HOST_MEMORY. Byte offsets into one allocation are allowed
@@ -35,7 +35,7 @@
 #include "plugin.h"
 
 #define RLHF_COMPUTE_MAJOR 0 // model.h and compute.h: exact match until this contract is frozen
-#define RLHF_COMPUTE_MINOR 12
+#define RLHF_COMPUTE_MINOR 13
 
 enum rlhf_dtype { RLHF_F32 = 1, RLHF_BF16 = 2, RLHF_I32 = 3 };
 
@@ -60,6 +60,47 @@ enum rlhf_weight_flag {
 };
 // All bits defined in this header; weight_create rejects others (RLHF_E_UNSUPPORTED).
 #define RLHF_WEIGHT_KNOWN (RLHF_WEIGHT_OUT_IN | RLHF_WEIGHT_BACKWARD)
+
+// How the elements of a weight's source are stored. The quantised formats are those of GGUF files
+// (ggml). They store the elements of a row in blocks, and a block is dequantised as the Python
+// package gguf does it: in f32, each operation rounded once. d, m and dmin are f16 numbers of the
+// block, widened to f32; q are its integers:
+//   Q8_0  q * d                   Q4_K  (d * scale) * q - (dmin * min)
+//   Q4_0  d * (q - 8)             Q6_K  (d * scale) * (q - 32)
+//   Q4_1  (d * q) + m
+enum rlhf_format {
+    RLHF_FORMAT_F32 = 0,
+    RLHF_FORMAT_Q8_0 = 1,
+    RLHF_FORMAT_Q4_0 = 2,
+    RLHF_FORMAT_Q4_1 = 3,
+    RLHF_FORMAT_Q4_K = 4,
+    RLHF_FORMAT_Q6_K = 5
+};
+
+// The elements of a block; 0: the format is unknown.
+static inline int32_t rlhf_format_elements(int32_t format) {
+    return format == RLHF_FORMAT_F32                                  ? 1
+           : format >= RLHF_FORMAT_Q8_0 && format <= RLHF_FORMAT_Q4_1 ? 32
+           : format == RLHF_FORMAT_Q4_K || format == RLHF_FORMAT_Q6_K ? 256
+                                                                      : 0;
+}
+
+// The bytes of a block; 0: the format is unknown.
+static inline int32_t rlhf_format_bytes(int32_t format) {
+    return format == RLHF_FORMAT_F32    ? 4
+           : format == RLHF_FORMAT_Q8_0 ? 34
+           : format == RLHF_FORMAT_Q4_0 ? 18
+           : format == RLHF_FORMAT_Q4_1 ? 20
+           : format == RLHF_FORMAT_Q4_K ? 144
+           : format == RLHF_FORMAT_Q6_K ? 210
+                                        : 0;
+}
+
+// The bytes of a row of k elements; k is a multiple of the elements of a block.
+static inline uint64_t rlhf_format_row_bytes(int32_t format, int32_t k) {
+    const int32_t elements = rlhf_format_elements(format);
+    return elements ? (uint64_t)(k / elements) * (uint64_t)rlhf_format_bytes(format) : 0;
+}
 
 enum rlhf_act {
     RLHF_ACT_GELU_TANH = 1,
@@ -246,6 +287,20 @@ typedef struct rlhf_blocks {
     double scale;
 } rlhf_blocks;
 
+// A weight whose rows stay quantised, for a frozen layer. A row is one output of k elements, as
+// with RLHF_WEIGHT_OUT_IN, which is implied. The n rows consist of n_parts parts: part p is the
+// next count[p] rows, and all of them have format[p], an enum rlhf_format other than
+// RLHF_FORMAT_F32. So one matrix may contain the queries, keys and values of a layer in different
+// formats. The counts are at least 1, their sum is n, and k is a multiple of the elements of a
+// block in every part.
+typedef struct rlhf_quantised {
+    uint32_t size;
+    int32_t k, n, dtype; // dtype: of the operands, as in weight_create
+    uint32_t flags;      // RLHF_WEIGHT_BACKWARD, RLHF_WEIGHT_OUT_IN
+    uint32_t n_parts;
+    const int32_t *format, *count; // [n_parts], host memory, borrowed until the call returns
+} rlhf_quantised;
+
 // Arguments of linear_sum. If `across` is 1, linear_sum multiplies by W^T and W2^T, as linear_dx
 // does.
 typedef struct rlhf_linear_sum {
@@ -321,14 +376,15 @@ typedef struct rlhf_call_weight {
     uint32_t flags; // of weight_create; with a rank, RLHF_WEIGHT_OUT_IN is set
     int32_t rank;   // of a block weight, whose k is n_blocks * rank; 0: dense
     int32_t reserved;
+    const rlhf_quantised *quantised; // of weight_create_quantised; NULL: not quantised
 } rlhf_call_weight;
 
 // Describes a call of one of the table's functions for workspace_bytes and supports: the function
 // and the shapes. Members that the function does not use are 0 or NULL. workspace_bytes reads only
 // the numbers in the structs that the members point to, and follows no pointer in these structs
-// except `dist` and the array `len` of rlhf_tensors. It takes the shapes of weights from `weight`
-// and `weight2`, not from these structs. It uses a device address only to test whether the array is
-// absent (NULL).
+// except `dist`, the array `len` of rlhf_tensors and the arrays of rlhf_quantised. It takes the
+// shapes of weights from `weight` and `weight2`, not from these structs. It uses a device address
+// only to test whether the array is absent (NULL).
 typedef struct rlhf_call {
     uint32_t size;
     uint32_t op;               // RLHF_COMPUTE_OP of the function
@@ -640,6 +696,25 @@ typedef struct rlhf_compute {
     // function would refuse this geometry, or RLHF_OK. Returns RLHF_OK for other functions. Runs
     // and allocates nothing. If supports is NULL, only the calls themselves tell.
     rlhf_status (*supports)(void *ctx, const rlhf_call *);
+
+    // ---- quantised weights ----
+    // Creates a weight whose rows stay quantised. linear, linear_add, linear_dx, linear_sum,
+    // lm_head, lm_head_bwd and lm_sample accept it. Their results have the bits of the same call
+    // with a weight that was packed from the dequantised f32 rows. linear_dw, lm_head_bwd with
+    // d_weight, and weight_pack refuse it (RLHF_E_INVALID). NULL: the backend has no such weights.
+    rlhf_status (*weight_create_quantised)(void *ctx, const rlhf_quantised *, rlhf_weight **out);
+    // Copies the blocks of the rows from .. from + rows - 1, all of one part, from host memory:
+    // rlhf_format_row_bytes bytes for each row, as they are in a file. The weight can be used after
+    // every row was put once. Rows may be put again. Not between record and record_end.
+    rlhf_status (*weight_put)(void *ctx, rlhf_weight *, int32_t from, int32_t rows,
+                              const void *host_blocks);
+    // As weight_bytes, of weight_create_quantised: 0 if it would reject the arguments.
+    uint64_t (*weight_quantised_bytes)(void *ctx, const rlhf_quantised *);
+    // out[t, :] = scale * (row ids[t] of the weight, dequantised); out f32 [rows, k]. The result
+    // has the bits of `embed` without positions, with the dequantised f32 rows as the table,
+    // whatever the dtype of the weight is. The weight must be quantised. ids: i32 [rows].
+    rlhf_status (*embed_weight)(void *ctx, rlhf_dev out, rlhf_dev ids, const rlhf_weight *,
+                                double scale, uint32_t rows);
 } rlhf_compute;
 
 // The properties of a table that the host requests.
