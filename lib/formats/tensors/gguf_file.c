@@ -105,7 +105,8 @@ static rlhf_status take_shape(struct rlhf__gguf_file *f, struct rlhf__tensor *t,
 static rlhf_status take_tensor(struct rlhf__gguf_file *f, size_t i, struct rlhf__tensor *t,
                                uint64_t *offset, struct rlhf__error *err) {
     char *name = NULL;
-    RLHF_TRY(rlhf__gguf_take_name(&f->head, "tensor", i, MAX_NAME, &name, err));
+    const rlhf_status st = rlhf__gguf_take_name(&f->head, "tensor", i, MAX_NAME, &name, err);
+    if (st != RLHF_OK || !name) return st;
     *t = (struct rlhf__tensor){.name = name, .file = f->head.file.path, .in = &f->head.file};
     RLHF_TRY(take_shape(f, t, err));
     RLHF_TRY(take_type(f, t, err));

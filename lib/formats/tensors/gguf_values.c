@@ -187,7 +187,8 @@ static rlhf_status take_value(struct rlhf__gguf_head *f, size_t i, struct rlhf__
                               struct rlhf__error *err) {
     uint32_t type = 0;
     char *key = NULL;
-    RLHF_TRY(rlhf__gguf_take_name(f, "key", i, MAX_KEY, &key, err));
+    const rlhf_status st = rlhf__gguf_take_name(f, "key", i, MAX_KEY, &key, err);
+    if (st != RLHF_OK || !key) return st;
     v->in = f;
     v->key = key;
     RLHF_TRY(rlhf__gguf_take_u32(f, "the key", key, &type, err));

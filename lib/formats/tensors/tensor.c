@@ -335,7 +335,7 @@ rlhf_status rlhf__tensor_read_f32(const struct rlhf__tensor *t, int64_t from, in
     const int64_t own = t->count - (t->then ? t->then->count : 0);
     const int64_t here = from >= own ? 0 : n < own - from ? n : own - from;
     RLHF_TRY(read_own(t, from, here, out, err));
-    if (n > here)
+    if (t->then && n > here)
         RLHF_TRY(rlhf__tensor_read_f32(t->then, from + here - own, n - here, out + here, err));
     if (n > 0 && t->plus) low_rank_add(t->plus, from, n, out);
     return RLHF_OK;
@@ -397,7 +397,7 @@ rlhf_status rlhf__tensor_read_blocks(const struct rlhf__tensor *t, int64_t row, 
     const uint64_t begin = paired ? 0 : (uint64_t)row * bytes;
     const uint64_t end = !paired ? (uint64_t)(row + here) * bytes : is_last ? t->n_bytes : 0;
     if (here > 0) RLHF_TRY(work_on(t, begin, end, copy_rows, &r, err));
-    if (n == here) return RLHF_OK;
+    if (n == here || !t->then) return RLHF_OK;
     return rlhf__tensor_read_blocks(t->then, row + here - own, n - here,
                                     (uint8_t *)out + (uint64_t)here * bytes, err);
 }

@@ -95,7 +95,7 @@ static rlhf_status read_shape(struct reader *r, struct rlhf__error *err) {
     RLHF_TRY(size_of(r, "block_count", 0, MAX_LAYERS, &s->layers, err));
     RLHF_TRY(size_of(r, "attention.head_count", 0, MAX_SIZE, &s->heads, err));
     RLHF_TRY(size_of(r, "attention.head_count_kv", s->heads, MAX_SIZE, &s->kv_heads, err));
-    const int32_t even = width / s->heads > 0 ? width / s->heads : 1;
+    const int32_t even = s->heads > 0 && width > s->heads ? width / s->heads : 1;
     RLHF_TRY(size_of(r, "attention.key_length", even, MAX_SIZE, &s->head_dim, err));
     RLHF_TRY(size_of(r, "attention.value_length", s->head_dim, MAX_SIZE, &values, err));
     if (values != s->head_dim)
