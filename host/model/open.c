@@ -7,6 +7,7 @@
 #include "model/model.h"
 #include "model/model_config.h"
 #include "model/parameters.h"
+#include "weights/gguf_weights.h"
 #include "weights/safetensors.h"
 #include "weights/wrong_dir.h"
 
@@ -75,7 +76,7 @@ static rlhf_status open_instance(struct rlhf__model *m, struct rlhf__error *err)
     const char *model_type = NULL;
     RLHF_TRY(rlhf__hf_model_type(m->config, m->dir, &model_type, err));
     snprintf(name, sizeof name, "%s.so", model_type);
-    snprintf(where, sizeof where, "%s/config.json", m->dir);
+    snprintf(where, sizeof where, "%s%s", m->dir, rlhf__gguf_is(m->dir) ? "" : "/config.json");
     const struct rlhf__plugin *plugin = NULL;
     rlhf_status st = rlhf__plugin_open(m->env->plugins, name, RLHF_KIND_MODEL, RLHF__NAME_LOOKED_UP,
                                        where, &plugin, err);
@@ -219,11 +220,24 @@ static rlhf_status check_text(struct rlhf__model *m, struct rlhf__error *err) {
     return writes ? rlhf__ends_read(m->text_dir, m->config, m->tok, &m->ends, err) : RLHF_OK;
 }
 
+// If the weights are in a GGUF file, log what the file holds.
+static rlhf_status say_gguf(const struct rlhf__model *m, struct rlhf__error *err) {
+    struct rlhf__buf text = RLHF__BUF_INIT;
+    if (m->base || !rlhf__gguf_is(m->dir)) return RLHF_OK;
+    const rlhf_status st = rlhf__gguf_describe(m->dir, &text, err);
+    if (st == RLHF_OK)
+        rlhf__logf(m->env->services->log, RLHF_LOG_INFO, "%s: %s (%s)", m->role,
+                   rlhf__path_base(m->dir), rlhf__buf_text(&text));
+    rlhf__buf_finish(&text);
+    return st;
+}
+
 static rlhf_status fill(struct rlhf__model *m, int32_t start, struct rlhf__error *err) {
-    rlhf_status st = RLHF_OK;
+    const int reads = start != RLHF__START_RANDOM && start != RLHF__START_EMPTY;
+    rlhf_status st = reads ? say_gguf(m, err) : RLHF_OK;
     if (start == RLHF__START_RANDOM)
         st = rlhf__params_draw(m, -1, err);
-    else if (start != RLHF__START_EMPTY)
+    else if (st == RLHF_OK && reads)
         st = rlhf__params_read(m, start == RLHF__START_HEADS, err);
     rlhf__model_let_go(m);
     return st == RLHF_OK && start != RLHF__START_EMPTY ? rlhf__model_refresh(m, err) : st;

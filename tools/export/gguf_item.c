@@ -48,7 +48,8 @@ rlhf_status rlhf__gguf_item_make(const struct rlhf__gguf_config *c, const struct
                           t->name);
     // An adapter of GPT-2 is [outputs, rank], although the weight is [inputs, outputs].
     if (lora && i->rows == RLHF__GGUF_TRANSPOSED) i->rows = RLHF__GGUF_AS_IS;
-    i->dtype = is_f32(t, i->name) ? RLHF__TENSOR_F32 : dtype >= 0 ? dtype : t->dtype;
+    const int32_t own = rlhf__tensor_dtype_block(t->dtype) > 1 ? RLHF__TENSOR_F32 : t->dtype;
+    i->dtype = is_f32(t, i->name) ? RLHF__TENSOR_F32 : dtype >= 0 ? dtype : own;
     const int turned = i->rows == RLHF__GGUF_TRANSPOSED;
     i->n_rows = t->shape[turned && t->ndim == 2 ? 1 : 0];
     i->n_columns = t->count / i->n_rows;

@@ -1,6 +1,8 @@
 // gguf_weights.c: see gguf_weights.h.
 #include "weights/gguf_weights.h"
 
+#include "base/printable.h"
+#include "base/size_text.h"
 #include "weights/gguf_metadata.h"
 
 #include <stdio.h>
@@ -131,4 +133,40 @@ void rlhf__gguf_weights_finish(struct rlhf__gguf_weights *w) {
     free(w->names);
     rlhf__gguf_close(w->file);
     *w = (struct rlhf__gguf_weights){0};
+}
+
+// ---- a description ----
+
+// Appends the types of tensors. `seen` has the number of tensors of each type, and becomes 0.
+static void put_types(struct rlhf__buf *out, size_t seen[RLHF__N_TENSOR_DTYPES]) {
+    for (const char *between = "";; between = ", ") {
+        int32_t most = 0;
+        for (int32_t i = 1; i < RLHF__N_TENSOR_DTYPES; i++)
+            if (seen[i] > seen[most]) most = i;
+        if (seen[most] == 0) return;
+        rlhf__buf_printf(out, "%s%zu %sin %s", between, seen[most], *between ? "" : "tensors ",
+                         rlhf__tensor_dtype_name(most));
+        seen[most] = 0;
+    }
+}
+
+rlhf_status rlhf__gguf_describe(const char *path, struct rlhf__buf *out, struct rlhf__error *err) {
+    struct rlhf__gguf_file *file = NULL;
+    size_t seen[RLHF__N_TENSOR_DTYPES] = {0}, n = 0, len = 0;
+    const char *arch = "";
+    uint64_t bytes = 0;
+    RLHF_TRY(rlhf__gguf_open(path, &file, err));
+    const struct rlhf__tensor *t = rlhf__gguf_tensors(file, &n);
+    for (size_t i = 0; i < n; i++) {
+        seen[t[i].dtype]++;
+        bytes += t[i].n_bytes;
+    }
+    const struct rlhf__gguf_value *v = rlhf__gguf_find(file, "general.architecture");
+    if (v && rlhf__gguf_value_str(v, &arch, &len, NULL) == RLHF_OK)
+        rlhf__put_printable(out, arch, len, "");
+    rlhf__buf_puts(out, "; ");
+    put_types(out, seen);
+    rlhf__buf_printf(out, "; %s", rlhf__size_text(bytes).text);
+    rlhf__gguf_close(file);
+    return rlhf__buf_ok(out, err);
 }

@@ -4,6 +4,7 @@
 #ifndef RLHF_FORMATS_WEIGHTS_GGUF_WEIGHTS_H
 #define RLHF_FORMATS_WEIGHTS_GGUF_WEIGHTS_H
 
+#include "base/buf.h"
 #include "tensors/gguf_file.h"
 
 struct rlhf__gguf_weights {
@@ -21,5 +22,10 @@ struct rlhf__gguf_weights {
 rlhf_status rlhf__gguf_weights_open(const char *path, struct rlhf__gguf_weights *w,
                                     struct rlhf__error *err);
 void rlhf__gguf_weights_finish(struct rlhf__gguf_weights *w); // a zeroed struct is allowed [main]
+
+// Append a description of a file for people, e.g. "llama; 210 tensors in Q4_1, 61 in F32, 1 in
+// Q8_0; 94 MiB": the architecture, the types from the most frequent to the rarest, and the size of
+// the tensors. Errors: those of rlhf__gguf_open. [main]
+rlhf_status rlhf__gguf_describe(const char *path, struct rlhf__buf *out, struct rlhf__error *err);
 
 #endif
