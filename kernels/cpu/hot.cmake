@@ -31,7 +31,8 @@ set(RLHF_HOT_LEVELS ${levels} CACHE INTERNAL "Levels that are built; tests/kerne
 set(hot_loops attention/hot_attn_bwd.c attention/hot_attn_fwd.c attention/hot_rope.c
   head/hot_divergence.c head/hot_head.c head/hot_truncate.c machine/hot_table.c row/hot_act.c
   row/hot_convert.c row/hot_embed.c row/hot_norm.c row/hot_optim.c row/hot_rms_norm.c)
-set(hot_tiles product/hot_gemm.c product/hot_gemm_pack.c)
+set(hot_tiles product/hot_gemm.c product/hot_gemm_pack.c product/hot_few.c
+  product/hot_unquantise.c)
 set(hot_flags -fno-math-errno $<$<NOT:$<CONFIG:Debug,Dev>>:-O3>) # the tiles need unrolled loops
 set(hot_flags_baseline "")
 set(hot_flags_neon "")
@@ -64,8 +65,8 @@ set(hot_flags_tiles "")
 if("neon" IN_LIST levels AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
   set(hot_flags_tiles -fira-region=all) # otherwise GCC 12 keeps some sums of a tile in memory
 endif()
-# hot_gemm.c and hot_gemm_pack.c compile to the same code for avx512 and avx512_bf16, so they are
-# compiled once (hot_table.c).
+# These files compile to the same code for avx512 and avx512_bf16, so they are compiled once
+# (hot_table.c).
 string(REPLACE avx512_bf16 avx512 tile_levels "${levels}")
 list(REMOVE_DUPLICATES tile_levels)
 rlhf_hot(tiles rlhf_hot_tiles "${hot_tiles}" "${tile_levels}" ${hot_flags_tiles})
@@ -75,7 +76,8 @@ rlhf_hot(loops rlhf_hot "${hot_loops}" "${levels}")
 # once for each form of a panel, NAME:PACKED:ONE_TILE (explained in that file).
 set(bf16 "")
 if(NOT "neon" IN_LIST levels)
-  add_library(rlhf_hot_bf16 OBJECT product/hot_amx_tile.c product/hot_bf16_pack.c)
+  add_library(rlhf_hot_bf16 OBJECT product/hot_amx_tile.c product/hot_bf16_pack.c
+    product/hot_bf16_few.c product/hot_bf16_unquantise.c)
   set(bf16 rlhf_hot_bf16)
   foreach(form tile_packed:1:1 tile_rows:0:1 tiles_packed:1:0 tiles_rows:0:0)
     string(REPLACE ":" ";" form ${form})

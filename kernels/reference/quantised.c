@@ -128,11 +128,12 @@ static uint64_t weight_quantised_bytes(void *ctx, const rlhf_quantised *from) {
 
 // Fills the parts and the blocks of w.
 static rlhf_status fill(struct rlhf__ref *r, rlhf_weight *w, const rlhf_quantised *a) {
+    const uint64_t bytes = blocks_bytes(a);
     w->part = calloc(a->n_parts, sizeof *w->part);
-    w->blocks = malloc(blocks_bytes(a));
+    w->blocks = malloc(bytes ? bytes : 1);
     if (!w->part || !w->blocks)
         return rlhf__ref_fail(r, RLHF_E_NOMEM, "out of memory for %llu bytes of blocks",
-                              (unsigned long long)blocks_bytes(a));
+                              (unsigned long long)bytes);
     int32_t from = 0;
     uint64_t at = 0;
     for (uint32_t p = 0; p < a->n_parts; p++) {

@@ -263,11 +263,14 @@ static void pairs_are_bf16(void **state) {
         }
 }
 
-// gemm_turn_b only moves values, and its layout differs between levels. It is not compared here,
-// but other tests run it.
+// gemm_turn_b only moves values, and its layout differs between levels. So does the layout of
+// quantised panels. These functions are not compared here, but test_quantised.c compares the
+// results of the last two with the reference at every level.
 static void all_functions(void **state) {
     struct levels *l = *state;
     l->called[l->n_called++] = "gemm_turn_b";
+    l->called[l->n_called++] = "unquantise";
+    l->called[l->n_called++] = "gemm_few";
 #define NAME(name, args) #name,
     static const char *const names[] = {RLHF__HOT_PRODUCTS(NAME)};
     levels_all_called(l, names, sizeof names / sizeof *names);

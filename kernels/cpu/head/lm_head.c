@@ -264,6 +264,7 @@ static rlhf_status lm_head_bwd(void *ctx, const rlhf_lm_head *from) {
     rlhf_lm_head a;
     rlhf_dist dist;
     RLHF_TRY(head_read(cpu, "lm_head_bwd", &a, &dist, from, 1));
+    if (a.d_weight) RLHF_TRY(rlhf__cpu_weight_dense(cpu, "lm_head_bwd", a.weight));
     if (a.rows == 0) return RLHF_OK;
     const int with_ref = a.d_kl != NULL, with_entropy = a.d_entropy != NULL;
     const uint32_t step = rlhf__lm_block_rows(cpu, a.weight, a.rows, with_ref);

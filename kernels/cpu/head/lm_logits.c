@@ -130,6 +130,7 @@ static struct rlhf__matmul logits_matmul(const rlhf_weight *w, uint32_t rows, si
                                  .in_dtype = w->dtype,
                                  .out_dtype = RLHF_F32,
                                  .wei_packed = 1,
+                                 .quantised = w->quantised,
                                  .ldc = (int64_t)stride};
 }
 

@@ -29,13 +29,14 @@
 #define PACKS_B                                                                                    \
     .pack_rows_f32 = rlhf__bf16_pack_rows_f32, .pack_cols_f32 = rlhf__bf16_pack_cols_f32,          \
     .pack_rows = rlhf__bf16_pack_rows, .pack_cols = rlhf__bf16_pack_cols,                          \
-    .turn_b = rlhf__bf16_turn_b
+    .turn_b = rlhf__bf16_turn_b, .unquantise = rlhf__bf16_unquantise
 
 static const struct rlhf__bf16_gemms on_avx512 = {.rows = RLHF__BF16_MR,
                                                   .columns = RLHF__BF16_NC,
                                                   .k_step = 1,
                                                   .panel = rlhf__bf16_panel,
                                                   .pack_a = rlhf__bf16_pack_a,
+                                                  .few = rlhf__bf16_few,
                                                   PACKS_B};
 static const struct rlhf__bf16_gemms on_amx = {.rows = RLHF__AMX_MR,
                                                .columns = RLHF__BF16_NC,

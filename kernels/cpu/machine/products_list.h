@@ -61,6 +61,13 @@ struct rlhf__panel {
     const float *addend; // c_bf16 only: C = addend[m, panel width] + sum; NULL allowed
 };
 
+// What unquantise writes: f32 numbers; rounded to bf16 and widened; the same in the order of pairs
+// of struct rlhf__matmul.
+enum { RLHF__UNQUANTISE_F32, RLHF__UNQUANTISE_BF16, RLHF__UNQUANTISE_PAIRS };
+
+// The most rows of gemm_few.
+#define RLHF__GEMM_FEW 4
+
 // Constants of an AdamW step: w = w decay - step m / (sqrt(v) root_scale + eps).
 struct rlhf__adam_step {
     float grad_scale, beta1, beta1_rest, beta2, beta2_rest, decay, step, root_scale, eps;
@@ -71,6 +78,11 @@ struct rlhf__adam_step {
 //              its rows; gemm_turn_b is like rlhf__bf16_turn_b. If `stream` is set, stores
 //              bypass the caches, and dst must be 64-byte aligned. If `pairs` is set, src and dst
 //              of gemm_turn_b are in the order of struct rlhf__matmul's pairs
+// unquantise   the steps k0 .. k0 + k - 1 of a quantised panel (unquantise.h), as [k][panel width];
+//              k0 and k are multiples of 8
+// gemm_few     like gemm_panel for at most RLHF__GEMM_FEW rows that are not packed, without
+// goes_on;
+//              the panel is the steps k0 .. k0 + k - 1 of a quantised panel, and b is not read
 // column_sums  db[c] += sum over rows of dy[row][c]; rows of dy are `stride` elements apart. f32
 //              rows are summed at three levels (hot_optim.c)
 // weighted_sums  dw[c] += sum over rows of dy[row] x[row][c], a chain of vf_fma in row order
@@ -103,6 +115,8 @@ struct rlhf__adam_step {
     X(gemm_turn_b,                                                                                 \
       (uint32_t * dst, const uint32_t *src, size_t rows, size_t columns, size_t next, int pairs))  \
     X(gemm_panel, (const struct rlhf__panel *p))                                                   \
+    X(unquantise, (float *to, const uint8_t *panel, int format, size_t k0, size_t k, int form))    \
+    X(gemm_few, (const struct rlhf__panel *p, const uint8_t *panel, int format, size_t k0))        \
     X(column_sums, (float *db, const void *dy, int bf16, size_t rows, size_t cols, size_t stride)) \
     X(weighted_sums,                                                                               \
       (float *dw, const float *x, const float *dy, size_t rows, size_t cols, size_t stride))       \

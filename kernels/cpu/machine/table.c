@@ -43,6 +43,7 @@ static void workspace_bytes(void *ctx, const rlhf_call *from, uint64_t *bytes) {
 static void fill(rlhf_compute *t) {
     rlhf__cpu_fill_memory(t);
     rlhf__cpu_fill_weight(t);
+    rlhf__cpu_fill_quantised(t);
     rlhf__cpu_fill_linear(t);
     rlhf__cpu_fill_elementwise(t);
     rlhf__cpu_fill_embed(t);

@@ -16,6 +16,7 @@ struct rlhf__cpu_needs; // context.h
 
 void rlhf__cpu_fill_memory(rlhf_compute *t);      // alloc .. sync, without copy, zero and convert
 void rlhf__cpu_fill_weight(rlhf_compute *t);      // creating and packing weights
+void rlhf__cpu_fill_quantised(rlhf_compute *t);   // quantised weights, embed_weight
 void rlhf__cpu_fill_linear(rlhf_compute *t);      // linear and related ops
 void rlhf__cpu_fill_elementwise(rlhf_compute *t); // copy, zero, convert, add, act, gate
 void rlhf__cpu_fill_embed(rlhf_compute *t);       // embed, embed_bwd

@@ -140,16 +140,20 @@ static inline vd vd_load_f32(const float *p) { return _mm512_cvtps_pd(_mm256_loa
 // The machine's vector is vf itself.
 #define VP_LANES VF_LANES
 typedef vf vp;
-#define vp_zero    vf_zero
-#define vp_set1    vf_set1
-#define vp_load    vf_load
-#define vp_load_n  vf_load_n
-#define vp_store   vf_store
-#define vp_store_n vf_store_n
-#define vp_add     vf_add
-#define vp_fma     vf_fma
-#define vp_stream  _mm512_stream_ps
-#define VP_COUNT   32
+#define vp_zero       vf_zero
+#define vp_set1       vf_set1
+#define vp_load       vf_load
+#define vp_load_n     vf_load_n
+#define vp_store      vf_store
+#define vp_store_n    vf_store_n
+#define vp_add        vf_add
+#define vp_sub        vf_sub
+#define vp_mul        vf_mul
+#define vp_fma        vf_fma
+#define vp_load_bf16  vf_load_bf16
+#define vp_store_bf16 vf_store_bf16
+#define vp_stream     _mm512_stream_ps
+#define VP_COUNT      32
 #define VP_FMA_TO
 static inline void vp_fma_to(vp *c, vp a, vp b) {
     __asm__("vfmadd231ps %2, %1, %0" : "+v"(*c) : "v"(a), "v"(b));

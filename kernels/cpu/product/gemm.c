@@ -31,7 +31,58 @@ static int64_t first_word_of(const struct rlhf__gemm_job *j) {
     return j->turned ? 0 : rlhf__gemm_words(j->s->in_dtype, j->k0) * j->width;
 }
 
-// Calls run_panel for panel i of the first GEMM, which *p describes, and then for panel i of the
+// ---- quantised B ----
+
+// True if B is quantised and panels are unpacked one by one. With wei_across they are converted.
+static int unpacks(const struct rlhf__matmul *s) { return s->quantised.panels && !s->wei_across; }
+
+// The first column of panel i, and its number of columns.
+static int64_t column_of(const struct rlhf__gemm_job *j, int64_t i) {
+    return j->unpacked ? j->s->quantised.panel[i].column : i * j->width;
+}
+
+static size_t columns_of(const struct rlhf__gemm_job *j, int64_t i) {
+    const int64_t left = j->s->n - i * j->width;
+    if (j->unpacked) return (size_t)j->s->quantised.panel[i].columns;
+    return (size_t)(left < j->width ? left : j->width);
+}
+
+// Multiplies with panel i of a quantised B. *p describes the panel except for b.
+static void run_quantised(const struct rlhf__gemm_job *j, struct rlhf__panel *p, int64_t i) {
+    const struct rlhf__quantised_panel *q = &j->s->quantised.panel[i];
+    const uint8_t *from = (const uint8_t *)j->wei + q->at;
+    const size_t k0 = (size_t)j->k0;
+    const int is_few = p->m <= RLHF__GEMM_FEW && !p->a_packed;
+    p->b = j->unpacked;
+    p->b_next = 0;
+    if (j->s->in_dtype == RLHF_BF16) {
+        if (is_few && j->cpu->bf16->few) {
+            j->cpu->bf16->few(p, from, q->format, k0);
+            return;
+        }
+        j->cpu->bf16->unquantise(j->unpacked, from, q->format, k0, p->k);
+    } else {
+        if (is_few) {
+            j->cpu->hot.gemm_few(p, from, q->format, k0);
+            return;
+        }
+        j->cpu->hot.unquantise((float *)(void *)j->unpacked, from, q->format, k0, p->k,
+                               p->pairs ? RLHF__UNQUANTISE_PAIRS : RLHF__UNQUANTISE_F32);
+    }
+    run_panel(j, p);
+}
+
+// Multiplies with panel i of the first GEMM.
+static void run_first(const struct rlhf__gemm_job *j, struct rlhf__panel *p, int64_t i) {
+    if (j->unpacked)
+        run_quantised(j, p, i);
+    else
+        run_panel(j, p);
+}
+
+// ---- panels of a thread ----
+
+// Multiplies with panel i of the first GEMM, which *p describes, and then with panel i of the
 // second GEMM.
 static void run_both(const struct rlhf__gemm_job *j, const struct rlhf__panel *p, int64_t row,
                      int64_t i) {
@@ -45,7 +96,7 @@ static void run_both(const struct rlhf__gemm_job *j, const struct rlhf__panel *p
         first.c_bf16 = 0;
         last.addend = j->sum;
     }
-    run_panel(j, &first);
+    run_first(j, &first, i);
     last.a_packed = 0;
     last.a = (const char *)o->src + (uint64_t)(row * o->k) * sizeof(uint16_t);
     last.a_stride = last.k = (size_t)o->k;
@@ -70,7 +121,7 @@ static void run_block(const struct rlhf__gemm_job *j, int64_t first, int64_t row
     const int32_t in = s->in_dtype;
     const int64_t panel_words = panel_words_of(j), ldc = s->ldc ? s->ldc : s->n;
     const int64_t end = to.panel + (to.row > 0), k = j->k1 - j->k0;
-    const uint32_t *wei = (j->turned ? j->turned : j->wei) + first_word_of(j);
+    const uint32_t *wei = j->unpacked ? NULL : (j->turned ? j->turned : j->wei) + first_word_of(j);
     const int64_t low = end - from.panel == 1 ? from.row : 0; // the first row that is needed
     const int64_t high = end - from.panel == 1 && to.row ? to.row : rows;
     const char *a = j->src + (uint64_t)((first + low) * s->k + j->k0) * rlhf_dtype_size(in);
@@ -91,18 +142,18 @@ static void run_block(const struct rlhf__gemm_job *j, int64_t first, int64_t row
         p.a_packed = 1;
     }
     for (int64_t i = from.panel; i < end; i++) {
-        const int64_t c = i * j->width, r = i == from.panel ? from.row : 0, row = first + r;
+        const int64_t c = column_of(j, i), r = i == from.panel ? from.row : 0, row = first + r;
         p.m = (size_t)((i == to.panel ? to.row : rows) - r);
         p.a = a + (uint64_t)(r - low) * a_row;
-        p.b = wei + i * panel_words;
+        p.b = j->unpacked ? NULL : wei + i * panel_words;
         p.bias = j->bias && j->last ? j->bias + c : NULL;
         p.c = j->dst + (uint64_t)(row * ldc + c) * rlhf_dtype_size(s->out_dtype);
         p.from = j->add && j->first ? j->add + row * s->n + c : NULL;
-        p.columns = (size_t)(s->n - c < j->width ? s->n - c : j->width);
+        p.columns = columns_of(j, i);
         if (j->second)
             run_both(j, &p, row, i);
         else
-            run_panel(j, &p);
+            run_first(j, &p, i);
     }
 }
 
@@ -133,6 +184,13 @@ static void run_range(const struct rlhf__gemm_job *j, int64_t from, int64_t to) 
     }
 }
 
+int64_t rlhf__gemm_pass(int64_t k) { return k <= K_WHOLE ? k : K_STEP; }
+
+// The number of words of a panel of quantised B that one thread unpacks.
+static int64_t unpacked_words(const struct rlhf__gemm_job *j) {
+    return rlhf__gemm_words(j->s->in_dtype, rlhf__gemm_pass(j->s->k)) * j->width;
+}
+
 struct pass {
     const struct rlhf__gemm_job *whole;
     uint64_t a_words; // of packed A for each thread
@@ -146,6 +204,7 @@ static void run_share(const void *job, int64_t t) {
     const int mode = j.s->in_dtype == RLHF_BF16 && j.cpu->bf16->begin;
     if (j.a_pack) j.a_pack += (uint64_t)t * p->a_words;
     if (j.sum) j.sum += t * j.block * j.width;
+    if (j.unpacked) j.unpacked += t * unpacked_words(&j);
     if (mode) j.cpu->bf16->begin();
     run_range(&j, total * t / threads, total * (t + 1) / threads);
     if (mode) j.cpu->bf16->end();
@@ -155,8 +214,6 @@ static void run_pass(const struct rlhf__gemm_job *whole, uint64_t a_words) {
     rlhf__split_run(whole->cpu->threads, whole->cpu->threads, run_share,
                     &(const struct pass){whole, a_words});
 }
-
-int64_t rlhf__gemm_pass(int64_t k) { return k <= K_WHOLE ? k : K_STEP; }
 
 // Returns the length of the chains of an f32 sum; 0 means a single chain. Short chains lose less
 // precision: with chains of 64 steps, errors are smaller than PyTorch's (bench/README.md).
@@ -183,7 +240,7 @@ static void cut_rows(struct rlhf__gemm_job *j, int64_t m, int64_t tile) {
 static struct rlhf__gemm_job job_of(const struct rlhf__cpu *cpu, const struct rlhf__matmul *s,
                                     const struct rlhf__gemm_second *second) {
     struct rlhf__gemm_job j = {.cpu = cpu, .s = s, .second = second};
-    j.panels = rlhf__gemm_panel_count(cpu, s->in_dtype, s->n);
+    j.panels = unpacks(s) ? s->quantised.panels : rlhf__gemm_panel_count(cpu, s->in_dtype, s->n);
     j.width = rlhf__gemm_panel_width(cpu, s->in_dtype);
     j.chain = chain_of(s);
     cut_rows(&j, s->m, rlhf__gemm_tile_rows(cpu, s->in_dtype));
@@ -200,6 +257,10 @@ static uint64_t a_words_of(const struct rlhf__gemm_job *j) {
 
 static uint64_t a_bytes(const struct rlhf__gemm_job *j) {
     return (uint64_t)j->cpu->threads * a_words_of(j) * 4;
+}
+
+static uint64_t unpacked_bytes(const struct rlhf__gemm_job *j) {
+    return (uint64_t)j->cpu->threads * (uint64_t)unpacked_words(j) * 4;
 }
 
 static uint64_t b_bytes(const struct rlhf__gemm_job *j) {
@@ -228,6 +289,7 @@ void rlhf__gemm_needs(const struct rlhf__cpu *cpu, const struct rlhf__matmul *s,
     if (rlhf__gemm_packs_a(&j, j.block, j.panels)) rlhf__cpu_need(n, RLHF__WS_SCRATCH, a_bytes(&j));
     if (s->wei_across)
         rlhf__cpu_need(n, RLHF__WS_PRODUCT, rlhf__gemm_turned_bytes(&j, rlhf__gemm_pass(j.s->k)));
+    if (unpacks(s)) rlhf__cpu_need(n, RLHF__WS_PRODUCT, unpacked_bytes(&j));
     if (!s->wei_packed) rlhf__cpu_need(n, RLHF__WS_PRODUCT, b_bytes(&j));
     if (is_summed_first(&j)) rlhf__cpu_need(n, RLHF__WS_WIDEN, result_bytes(&j));
     if (second && s->out_dtype == RLHF_BF16) rlhf__cpu_need(n, RLHF__WS_SUM, panel_sum_bytes(&j));
@@ -243,6 +305,11 @@ static rlhf_status run(struct rlhf__cpu *cpu, struct rlhf__gemm_job *j) {
         void *p = NULL;
         RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_SCRATCH, a_bytes(j), &p));
         j->a_pack = p;
+    }
+    if (unpacks(j->s)) {
+        void *p = NULL;
+        RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_PRODUCT, unpacked_bytes(j), &p));
+        j->unpacked = p;
     }
     if (j->s->wei_across) RLHF_TRY(rlhf__gemm_turned_place(cpu, j, step));
     for (j->k0 = 0; j->k0 < k; j->k0 = j->k1) {

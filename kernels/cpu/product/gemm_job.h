@@ -9,6 +9,8 @@
 
 // ---- geometry ----
 
+#define RLHF__GEMM_WIDEST 32 // columns of the widest panel of all levels
+
 static inline int64_t rlhf__gemm_panel_width(const struct rlhf__cpu *cpu, int32_t dtype) {
     return dtype == RLHF_BF16 ? cpu->bf16->columns : (int64_t)cpu->hot.gemm_columns;
 }
@@ -42,6 +44,7 @@ struct rlhf__gemm_job {
     const uint32_t *wei; // packed B; with s->wei_across, the packed transpose of B
     uint32_t *turned;    // wei_across: the panels of B for this pass, then those of the second GEMM
     uint32_t *turned_second;
+    uint32_t *unpacked; // quantised B, unless wei_across: a panel of this pass, for one thread
     const float *bias;
     char *dst;
     int64_t panels, width;                  // number of panels of B; columns of a panel

@@ -3,6 +3,8 @@
 
 #include "machine/split.h"
 
+#include <string.h>
+
 #define PACK_PANELS 12 // with pack_a_rows (AMX)
 #define TURN_ROWS   24 // with gemm_turn_a
 #define TURN_PANELS 4
@@ -143,4 +145,58 @@ rlhf_status rlhf__gemm_turned_place(struct rlhf__cpu *cpu, struct rlhf__gemm_job
     return RLHF_OK;
 }
 
-void rlhf__gemm_turn(const struct rlhf__gemm_job *j) { turn_b(j, j->turned, j->wei, j->k0, j->k1); }
+// ---- B from the quantised panels of its transpose ----
+
+// Stores steps `done` .. `done` + n - 1 of a panel of B, which are in rows[n][width]. n is even,
+// except for the last steps.
+static void put_steps(const struct rlhf__gemm_job *j, uint32_t *to, const float *rows, int64_t done,
+                      int64_t n) {
+    const int64_t w = j->width;
+    if (j->s->in_dtype == RLHF_BF16) {
+        j->cpu->bf16->pack_rows_f32(to + done / 2 * w, rows, (size_t)n, (size_t)w, (size_t)w, 0);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++)
+        memcpy(to + ((done + i) ^ j->s->pairs) * w, rows + i * w, (size_t)w * sizeof *rows);
+    if (j->s->pairs && n % 2) memset(to + (done + n - 1) * w, 0, (size_t)w * sizeof *rows);
+}
+
+// Fills in panel p of B for the steps of this pass. A step is a column of the quantised panels, and
+// the panel's columns are as many of their steps. The steps of a quantised panel may begin at an
+// odd step of B, so a step may have to wait for the second one of its pair.
+static void turn_quantised(const void *job, int64_t p) {
+    const struct rlhf__gemm_job *j = job;
+    const struct rlhf__quantised *q = &j->s->quantised;
+    const int64_t w = j->width;
+    uint32_t *to = j->turned + p * rlhf__gemm_words(j->s->in_dtype, j->k1 - j->k0) * w;
+    float block[(RLHF__GEMM_WIDEST + 1) * RLHF__GEMM_WIDEST]; // [steps of the panel][columns]
+    float rows[(RLHF__GEMM_WIDEST + 1) * RLHF__GEMM_WIDEST];
+    int64_t done = 0, have = 0; // steps that are stored; steps in `rows`
+    int64_t i = rlhf__quantised_find(q, j->k0);
+    for (; i < q->panels && q->panel[i].column < j->k1; i++) {
+        const struct rlhf__quantised_panel *from = &q->panel[i];
+        const int64_t end = from->column + from->columns;
+        const int64_t first = from->column < j->k0 ? j->k0 : from->column;
+        const int64_t stop = end < j->k1 ? end : j->k1;
+        j->cpu->hot.unquantise(block, (const uint8_t *)j->wei + from->at, from->format,
+                               (size_t)(p * w), (size_t)w,
+                               j->s->pairs ? RLHF__UNQUANTISE_BF16 : RLHF__UNQUANTISE_F32);
+        j->cpu->hot.gemm_turn_b((uint32_t *)(void *)(rows + have * w),
+                                (const uint32_t *)(const void *)(block + first - from->column),
+                                (size_t)(stop - first), (size_t)w, 0, 0);
+        have += stop - first;
+        const int64_t even = have / 2 * 2;
+        put_steps(j, to, rows, done, even);
+        if (even < have) memcpy(rows, rows + even * w, (size_t)w * sizeof *rows);
+        done += even;
+        have -= even;
+    }
+    if (have) put_steps(j, to, rows, done, have);
+}
+
+void rlhf__gemm_turn(const struct rlhf__gemm_job *j) {
+    if (j->s->quantised.panels)
+        rlhf__split_run(j->cpu->threads, j->panels, turn_quantised, j);
+    else
+        turn_b(j, j->turned, j->wei, j->k0, j->k1);
+}

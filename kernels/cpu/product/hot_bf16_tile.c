@@ -6,10 +6,10 @@
 // builds four objects from it in parallel, and sets three macros for each. RLHF_BF16_PANEL is the
 // function's name. RLHF_BF16_PACKED is 1 for packed A. RLHF_BF16_ONE_TILE is 1 for panels of at
 // most one tile.
-#include "bf16.h"
+#include "bf16_store.h"
 #include "machine/vec.h"
 
-#define NC ((size_t)RLHF__BF16_NC)
+#define NC RLHF__BF16_WIDTH
 #define MR RLHF__BF16_MR
 
 #define INLINE static inline __attribute__((always_inline))
@@ -26,39 +26,6 @@ INLINE __m512bh half_at(const char *p) {
     uint16_t h;
     memcpy(&h, p, sizeof h);
     return (__m512bh)_mm512_set1_epi32(h);
-}
-
-// If `whole` is set, the vector is completely inside C. `whole` is a constant after inlining.
-INLINE void store(const struct rlhf__panel *p, size_t row, size_t col, vf v, const int whole) {
-    const size_t left = p->columns > col ? p->columns - col : 0;
-    const size_t n = whole || left > VF_LANES ? VF_LANES : left, at = row * p->ldc + col;
-    if (n == 0) return;
-    if (p->bias) v = vf_add(v, whole ? vf_load(p->bias + col) : vf_load_n(p->bias + col, n));
-    if (p->c_bf16) {
-        uint16_t *c = (uint16_t *)p->c + at;
-        if (p->addend) v = vf_add(vf_load(p->addend + row * NC + col), v);
-        if (whole)
-            vf_store_bf16(c, v);
-        else
-            vf_store_bf16_n(c, v, n);
-        return;
-    }
-    float *c = (float *)p->c + at;
-    const float *from = p->from ? p->from + at : c;
-    if (p->accumulate) v = vf_add(whole ? vf_load(from) : vf_load_n(from, n), v);
-    if (whole)
-        vf_store(c, v);
-    else
-        vf_store_n(c, v, n);
-}
-
-// Stores sums[rows][NC] of the last panel, which has fewer columns.
-static __attribute__((noinline)) void store_last(const struct rlhf__panel *p, size_t row,
-                                                 size_t rows, const float *sums) {
-    for (size_t r = 0; r < rows; r++, sums += NC) {
-        store(p, row + r, 0, vf_load(sums), 0);
-        store(p, row + r, VF_LANES, vf_load(sums + VF_LANES), 0);
-    }
 }
 
 // The initial value of the chain.
@@ -136,8 +103,8 @@ INLINE void tile(const struct rlhf__panel *p, size_t row, const size_t rows, con
     if (p->columns == NC) {
 #pragma GCC unroll 12
         for (size_t r = 0; r < rows; r++) {
-            store(p, row + r, 0, c0[r], 1);
-            store(p, row + r, VF_LANES, c1[r], 1);
+            bf16_store(p, row + r, 0, c0[r], 1);
+            bf16_store(p, row + r, VF_LANES, c1[r], 1);
         }
         return;
     }
@@ -147,7 +114,7 @@ INLINE void tile(const struct rlhf__panel *p, size_t row, const size_t rows, con
         vf_store(sums + r * NC, c0[r]);
         vf_store(sums + r * NC + VF_LANES, c1[r]);
     }
-    store_last(p, row, rows, sums);
+    bf16_store_last(p, row, rows, sums);
 }
 
 INLINE void rest(const struct rlhf__panel *p, size_t row, size_t rows, const int packed,

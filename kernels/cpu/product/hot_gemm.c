@@ -1,5 +1,6 @@
 // hot_gemm.c: f32 GEMMs in tiles of up to MR rows by two vectors. hot_gemm_pack.c packs the
 // operands. For bf16, see hot_bf16_tile.c and hot_bf16_pack.c.
+#include "gemm_store.h"
 #include "gemm_tile.h"
 #include "machine/hot.h"
 #include "machine/vec.h"
@@ -7,32 +8,6 @@
 #define INLINE static inline __attribute__((always_inline))
 
 #define LINE 64 // bytes of a cache line
-
-// If `whole` is set, the vector is completely inside C. `whole` is a constant after inlining.
-INLINE void store(const struct rlhf__panel *p, size_t row, size_t col, vp v, const int whole) {
-    const size_t left = p->columns > col ? p->columns - col : 0;
-    const size_t n = whole || left > VP_LANES ? VP_LANES : left, at = row * p->ldc + col;
-    float *c = (float *)p->c + at;
-    if (n == 0) return;
-    if (p->bias) v = vp_add(v, whole ? vp_load(p->bias + col) : vp_load_n(p->bias + col, n));
-    if (p->accumulate) {
-        const float *from = p->from ? p->from + at : c;
-        v = vp_add(whole ? vp_load(from) : vp_load_n(from, n), v);
-    }
-    if (whole)
-        vp_store(c, v);
-    else
-        vp_store_n(c, v, n);
-}
-
-// Stores sums[rows][NC] of the last panel, which has fewer columns.
-static __attribute__((noinline)) void store_last(const struct rlhf__panel *p, size_t row,
-                                                 size_t rows, const float *sums) {
-    for (size_t r = 0; r < rows; r++, sums += NC) {
-        store(p, row + r, 0, vp_load(sums), 0);
-        store(p, row + r, VP_LANES, vp_load(sums + VP_LANES), 0);
-    }
-}
 
 // The partial sums that this panel continues.
 INLINE vp so_far(const struct rlhf__panel *p, size_t row, size_t col) {
@@ -223,13 +198,13 @@ INLINE void tile(const struct rlhf__panel *p, size_t row, const size_t rows, con
     if (p->columns == NC) {
 #pragma GCC unroll 12
         for (size_t r = 0; r < rows; r++) {
-            store(p, row + r, 0, c0[r], 1);
-            store(p, row + r, VP_LANES, c1[r], 1);
+            gemm_store(p, row + r, 0, c0[r], 1);
+            gemm_store(p, row + r, VP_LANES, c1[r], 1);
         }
         return;
     }
     put_aside(sum, c0, c1, rows);
-    store_last(p, row, rows, sum);
+    gemm_store_last(p, row, rows, sum);
 }
 
 // Each form of a tile is a separate function. In one function with all forms, GCC 12 would keep the

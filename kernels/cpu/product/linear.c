@@ -8,8 +8,7 @@
 
 static rlhf_status check_pair(struct rlhf__cpu *cpu, const char *what, const rlhf_weight *w,
                               int32_t out_dtype, int32_t accumulate) {
-    if (!w->packed)
-        return rlhf__cpu_fail(cpu, RLHF_E_INVALID, "%s: weight_pack was never called", what);
+    RLHF_TRY(rlhf__cpu_weight_packed(cpu, what, w));
     if (out_dtype != RLHF_F32 && out_dtype != RLHF_BF16)
         return rlhf__cpu_fail(cpu, RLHF_E_UNSUPPORTED,
                               "%s: result of dtype %d, allowed are f32 "
@@ -28,6 +27,7 @@ static struct rlhf__matmul forward_matmul(const rlhf_weight *w, int32_t out_dtyp
                                  .in_dtype = w->dtype,
                                  .out_dtype = out_dtype,
                                  .wei_packed = 1,
+                                 .quantised = w->quantised,
                                  .accumulate = accumulate != 0,
                                  .bias = with_bias != 0};
 }
@@ -71,6 +71,7 @@ static struct rlhf__matmul backward_matmul(const rlhf_weight *w, int across, int
                                  .out_dtype = dx_dtype,
                                  .wei_packed = 1,
                                  .wei_across = across != 0,
+                                 .quantised = w->quantised,
                                  .accumulate = accumulate != 0};
 }
 
@@ -186,6 +187,7 @@ static rlhf_status blocks_dw(struct rlhf__cpu *cpu, rlhf_dev dw, rlhf_dev x, rlh
 static rlhf_status linear_dw(void *ctx, rlhf_dev dw, rlhf_dev db, rlhf_dev x, rlhf_dev dy,
                              const rlhf_weight *w, uint32_t rows) {
     struct rlhf__cpu *cpu = ctx;
+    RLHF_TRY(rlhf__cpu_weight_dense(cpu, "linear_dw", w));
     if (db) column_sums(cpu, rlhf__cpu_f32(db), rlhf__cpu_mem(dy), w->dtype, rows, w->n);
     if (w->blocks && rows) return blocks_dw(cpu, dw, x, dy, w, rows);
     return rlhf__linear_dw(cpu, rlhf__cpu_mem(dw), rlhf__cpu_mem(x), rlhf__cpu_mem(dy), w, rows, 0);
@@ -223,11 +225,17 @@ static struct rlhf__matmul sum_part(const rlhf_linear_sum *a, const rlhf_weight 
                      : forward_matmul(w, RLHF_F32, accumulate, first && a->bias, a->rows);
 }
 
+// True if the panels of two right operands have the same columns, so that their GEMMs can run as
+// one. With wei_across, the panels of a quantised operand are converted to regular ones.
+static int same_panels(const struct rlhf__matmul *s, const struct rlhf__matmul *o) {
+    return !o->quantised.panels && (s->wei_across || !s->quantised.panels || s->quantised.regular);
+}
+
 // True if the two GEMMs of linear_sum run as one, tile by tile.
 static int is_one_gemm(const struct rlhf__cpu *cpu, const struct rlhf__matmul *s,
                        const struct rlhf__matmul *o) {
     return rlhf__gemm_used(cpu, s->in_dtype) && s->in_dtype == RLHF_BF16 &&
-           s->k <= RLHF__GEMM_SUM_K && o->k <= RLHF__GEMM_SUM_K;
+           s->k <= RLHF__GEMM_SUM_K && o->k <= RLHF__GEMM_SUM_K && same_panels(s, o);
 }
 
 static uint64_t sum_bytes(const struct rlhf__matmul *s) {

@@ -19,9 +19,11 @@ struct rlhf_weight {
     int32_t dtype;      // dtype of the operands that the caller passes
     int32_t exec_dtype; // dtype of the GEMM that runs: f32 if the CPU lacks bf16 GEMMs
     uint32_t flags;
-    int32_t packed;                     // 1: weight_pack was called
+    int32_t packed;                     // 1: weight_pack was called, or all rows were put
+    int32_t rows_put;                   // quantised: number of rows that weight_put has copied
     void *fwd, *bwd;                    // [k, n]; [n, k] if both are kept, otherwise empty
     struct rlhf__weight_blocks *blocks; // NULL: dense
+    struct rlhf__quantised quantised;   // fwd has these panels, and bwd is NULL
 };
 
 // True if GEMMs of this dtype are computed as f32 GEMMs, with both operands stored in pairs
@@ -40,6 +42,9 @@ static inline int32_t rlhf__cpu_exec_dtype(const struct rlhf__cpu *cpu, int32_t 
     return cpu->bf16 ? dtype : RLHF_F32;
 }
 
+// The panels of a quantised weight, without the table. `a` NULL: there are none. [any]
+struct rlhf__quantised rlhf__quantised_shape(const struct rlhf__cpu *cpu, const rlhf_quantised *a);
+
 // A weight with these arguments but without memory, for computing sizes.
 static inline rlhf_weight rlhf__weight_shape(const struct rlhf__cpu *cpu,
                                              const rlhf_call_weight *w) {
@@ -47,13 +52,26 @@ static inline rlhf_weight rlhf__weight_shape(const struct rlhf__cpu *cpu,
                          .n = w->n,
                          .dtype = w->dtype,
                          .exec_dtype = rlhf__cpu_exec_dtype(cpu, w->dtype),
-                         .flags = w->flags};
+                         .flags = w->flags,
+                         .quantised = rlhf__quantised_shape(cpu, w->quantised)};
 }
 
 // True if the weight is packed twice, once for each direction, as small weights are. Large weights,
 // and bf16 weights in pairs, are packed once, to save memory, and converted during each backward
 // GEMM (gemm.h). Beside a GEMM in pairs, the conversion takes little time.
 int rlhf__cpu_keeps_both(const struct rlhf__cpu *cpu, const rlhf_weight *w);
+
+// Returns RLHF_OK if a weight with these arguments can be created. [step]
+rlhf_status rlhf__cpu_weight_check(struct rlhf__cpu *cpu, int32_t k, int32_t n, int32_t dtype,
+                                   uint32_t flags);
+
+// Returns RLHF_E_INVALID, with the operation in the message, unless the weight has its values.
+// [step]
+rlhf_status rlhf__cpu_weight_packed(struct rlhf__cpu *cpu, const char *op, const rlhf_weight *w);
+
+// Returns RLHF_E_INVALID if the weight is quantised: it has neither an f32 source nor a gradient.
+// [step]
+rlhf_status rlhf__cpu_weight_dense(struct rlhf__cpu *cpu, const char *op, const rlhf_weight *w);
 
 // Sets the number of OpenMP threads of the calling OS thread to the context's. [step]
 void rlhf__cpu_use_threads(const struct rlhf__cpu *cpu);

@@ -18,11 +18,12 @@ static void weight_destroy(void *ctx, rlhf_weight *w) {
     rlhf__cpu_mem_free(ctx, w->fwd);
     rlhf__cpu_mem_free(ctx, w->bwd);
     rlhf__weight_blocks_close(w->blocks);
+    free(w->quantised.panel);
     free(w);
 }
 
 int rlhf__cpu_keeps_both(const struct rlhf__cpu *cpu, const rlhf_weight *w) {
-    if (!(w->flags & RLHF_WEIGHT_BACKWARD)) return 0;
+    if (!(w->flags & RLHF_WEIGHT_BACKWARD) || w->quantised.panels) return 0;
     return !rlhf__cpu_pairs(cpu, w->dtype) &&
            rlhf__gemm_packed_bytes(cpu, w->exec_dtype, w->k, w->n) <= SMALL_BYTES;
 }
@@ -32,9 +33,8 @@ static rlhf_status packed_create(struct rlhf__cpu *cpu, void **out, int64_t k, i
     return rlhf__cpu_mem_alloc(cpu, rlhf__gemm_packed_bytes(cpu, dtype, k, n), out);
 }
 
-// Returns RLHF_OK if a weight with these arguments can be created.
-static rlhf_status check_shape(struct rlhf__cpu *cpu, int32_t k, int32_t n, int32_t dtype,
-                               uint32_t flags) {
+rlhf_status rlhf__cpu_weight_check(struct rlhf__cpu *cpu, int32_t k, int32_t n, int32_t dtype,
+                                   uint32_t flags) {
     if (k < 1 || n < 1 || k > DIM_MAX || n > DIM_MAX)
         return rlhf__cpu_fail(cpu, RLHF_E_INVALID, "a weight of %d x %d: both must be 1 to %d", k,
                               n, DIM_MAX);
@@ -47,10 +47,26 @@ static rlhf_status check_shape(struct rlhf__cpu *cpu, int32_t k, int32_t n, int3
     return RLHF_OK;
 }
 
+rlhf_status rlhf__cpu_weight_packed(struct rlhf__cpu *cpu, const char *op, const rlhf_weight *w) {
+    if (w->packed) return RLHF_OK;
+    if (w->quantised.panels)
+        return rlhf__cpu_fail(cpu, RLHF_E_INVALID, "%s: only %d of the weight's %d rows were put",
+                              op, w->rows_put, w->n);
+    return rlhf__cpu_fail(cpu, RLHF_E_INVALID, "%s: weight_pack was never called", op);
+}
+
+rlhf_status rlhf__cpu_weight_dense(struct rlhf__cpu *cpu, const char *op, const rlhf_weight *w) {
+    if (!w->quantised.panels) return RLHF_OK;
+    return rlhf__cpu_fail(cpu, RLHF_E_INVALID,
+                          "%s: the weight is quantised: it is filled by weight_put and has no "
+                          "gradient",
+                          op);
+}
+
 static rlhf_status weight_create(void *ctx, int32_t k, int32_t n, int32_t dtype, uint32_t flags,
                                  rlhf_weight **out) {
     struct rlhf__cpu *cpu = ctx;
-    RLHF_TRY(check_shape(cpu, k, n, dtype, flags));
+    RLHF_TRY(rlhf__cpu_weight_check(cpu, k, n, dtype, flags));
     rlhf_weight *w = calloc(1, sizeof *w);
     if (!w) return rlhf__cpu_fail(cpu, RLHF_E_NOMEM, "out of memory for a weight");
     if (dtype == RLHF_BF16) cpu->bf16_weights = 1;
@@ -74,7 +90,7 @@ static rlhf_status weight_create(void *ctx, int32_t k, int32_t n, int32_t dtype,
 
 static uint64_t weight_bytes(void *ctx, int32_t k, int32_t n, int32_t dtype, uint32_t flags) {
     struct rlhf__cpu *cpu = ctx;
-    if (check_shape(cpu, k, n, dtype, flags) < 0) return 0;
+    if (rlhf__cpu_weight_check(cpu, k, n, dtype, flags) < 0) return 0;
     rlhf__cpu_use_threads(cpu);
     const rlhf_weight w = rlhf__weight_shape(
         cpu, &(const rlhf_call_weight){.k = k, .n = n, .dtype = dtype, .flags = flags});
@@ -106,6 +122,7 @@ static rlhf_status round_to_bf16(struct rlhf__cpu *cpu, const rlhf_weight *w, vo
 
 static rlhf_status weight_pack(void *ctx, rlhf_weight *w, rlhf_dev src_f32) {
     struct rlhf__cpu *cpu = ctx;
+    RLHF_TRY(rlhf__cpu_weight_dense(cpu, "weight_pack", w));
     int out_in = (w->flags & RLHF_WEIGHT_OUT_IN) != 0;
     const int64_t k = rlhf__packed_k(cpu, w->dtype, w->k);
     void *src = rlhf__cpu_mem(src_f32);
