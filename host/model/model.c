@@ -164,9 +164,7 @@ rlhf_status rlhf__model_list_params(const struct rlhf__model *m, struct rlhf__er
 
 rlhf_status rlhf__model_refresh(const struct rlhf__model *m, struct rlhf__error *err) {
     struct rlhf__call call = rlhf__call_begin(m->instance, "refresh()");
-    rlhf_status st = rlhf__call_end(&call, m->ops->refresh(m->self), err);
-    const int gone = m->frozen || m->peft.rank > 0; // some values have been released
-    return st == RLHF_OK && gone ? rlhf__model_list_params(m, err) : st;
+    return rlhf__call_end(&call, m->ops->refresh(m->self), err);
 }
 
 rlhf_status rlhf__model_gen_open(const struct rlhf__model *m, uint32_t n_slots, uint32_t max_len,

@@ -96,10 +96,9 @@ struct rlhf__model_spec {
     int32_t value_init; // enum rlhf_value_init
     int32_t value_detach;
     int32_t score_init; // enum rlhf_score_init: how a score head is drawn
-    // 1: the weights never change after they are filled. The first refresh releases values that the
-    // plugin keeps packed; any later access to these values fails with RLHF_E_INTERNAL.
-    // rlhf__model_open does the first refresh. With RLHF__START_EMPTY, rlhf__params_copy does it
-    // instead.
+    // 1: the weights never change after they are filled. The plugin need not keep values that it
+    // has packed; any later access to these values fails with RLHF_E_INTERNAL. rlhf__model_open
+    // does the first refresh. With RLHF__START_EMPTY, rlhf__params_copy does it instead.
     int32_t frozen;
     // 1: sampling and log-probs use only ids that have a token; 0: they use all rows of the
     // embedding, as in transformers.
@@ -198,8 +197,7 @@ rlhf_status rlhf__model_refresh(const struct rlhf__model *, struct rlhf__error *
 // known, e.g. on the memory plan. [any]
 const struct rlhf__instance *rlhf__model_kernels(const struct rlhf__model *);
 
-// Fill m->params from the plugin. Call this again after values have been allocated or released.
-// [main]
+// Fill m->params from the plugin. [main]
 rlhf_status rlhf__model_list_params(const struct rlhf__model *, struct rlhf__error *err);
 
 // Open a KV cache for n_slots sequences of max_len tokens. [step]

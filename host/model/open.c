@@ -128,15 +128,17 @@ static rlhf_status check_info(const struct rlhf__model *m, struct rlhf__error *e
     return RLHF_OK;
 }
 
-// Before the first refresh() all parameters must have values.
+// All parameters must have values, except frozen ones of a model that has fill_begin().
 static rlhf_status check_values(const struct rlhf__model *m, struct rlhf__error *err) {
-    for (uint32_t i = 0; i < m->n_tensors; i++)
-        if (!m->params[i].value)
-            return rlhf__fail(
-                err, RLHF_E_INVALID,
-                "%s, param(): its parameter '%s' has no value (NULL) before the first "
-                "refresh()",
-                rlhf__plugin_name(m->instance->plugin), m->params[i].name);
+    for (uint32_t i = 0; i < m->n_tensors; i++) {
+        const rlhf_param *p = &m->params[i];
+        if (p->value || (m->ops->fill_begin && (m->frozen || p->flags & RLHF_PARAM_FROZEN)))
+            continue;
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "%s, param(): its parameter '%s' has no value (NULL); only frozen "
+                          "parameters of a plugin with fill_begin() may have none",
+                          rlhf__plugin_name(m->instance->plugin), p->name);
+    }
     return RLHF_OK;
 }
 
@@ -245,8 +247,8 @@ static rlhf_status fill(struct rlhf__model *m, int32_t start, struct rlhf__error
 
 // ---- on a memory plan ----
 
-// open() allocates values and gradients. Packed weights are allocated by open() or by the first
-// refresh().
+// open() allocates values and gradients. Packed weights are allocated by open(), fill_end() or the
+// first refresh().
 static rlhf_status open_on_plan(struct rlhf__model *m, struct rlhf__memory_plan *plan,
                                 struct rlhf__error *err) {
     m->compute = rlhf__memory_plan_table(plan);
@@ -255,7 +257,8 @@ static rlhf_status open_on_plan(struct rlhf__model *m, struct rlhf__memory_plan 
     rlhf__memory_plan_set_use(plan, m->info.grad_base, RLHF__USE_GRADIENTS);
     for (uint32_t i = 0; !m->info.grad_base && i < m->n_tensors; i++)
         rlhf__memory_plan_set_use(plan, m->params[i].grad, RLHF__USE_GRADIENTS);
-    rlhf_status st = rlhf__model_refresh(m, err);
+    rlhf_status st = rlhf__params_pass(m, err);
+    if (st == RLHF_OK) st = rlhf__model_refresh(m, err);
     rlhf__memory_plan_account(plan, m->role, RLHF__USE_ACTIVATIONS);
     return st;
 }

@@ -29,11 +29,37 @@ rlhf_status rlhf__param_check(const struct rlhf__model *m, const rlhf_param *p,
         m->dir, p->name);
 }
 
-// Copy a parameter through host memory, between models that are on different tables.
-static rlhf_status copy_across(const struct rlhf__model *dst, const rlhf_param *p,
+rlhf_status rlhf__param_begin(const struct rlhf__model *m, const rlhf_param *p, rlhf_dev *to,
+                              struct rlhf__error *err) {
+    *to = p->value;
+    if (p->value) return RLHF_OK;
+    struct rlhf__call call = rlhf__call_begin(m->instance, "fill_begin()");
+    rlhf_status st = m->ops->fill_begin(m->self, (uint32_t)(p - m->params), to);
+    st = rlhf__call_end(&call, st, err);
+    return st == RLHF_E_INVALID ? rlhf__param_check(m, p, err) : st; // a second time
+}
+
+rlhf_status rlhf__param_end(const struct rlhf__model *m, const rlhf_param *p,
+                            struct rlhf__error *err) {
+    if (p->value) return RLHF_OK;
+    struct rlhf__call call = rlhf__call_begin(m->instance, "fill_end()");
+    return rlhf__call_end(&call, m->ops->fill_end(m->self, (uint32_t)(p - m->params)), err);
+}
+
+rlhf_status rlhf__params_pass(const struct rlhf__model *m, struct rlhf__error *err) {
+    rlhf_dev to;
+    for (uint32_t i = 0; i < m->n_tensors; i++) {
+        RLHF_TRY(rlhf__param_begin(m, &m->params[i], &to, err));
+        RLHF_TRY(rlhf__param_end(m, &m->params[i], err));
+    }
+    return RLHF_OK;
+}
+
+// Copy a parameter to `to` through host memory, between models that are on different tables.
+static rlhf_status copy_across(const struct rlhf__model *dst, rlhf_dev to,
                                const struct rlhf__model *src, const rlhf_param *q, float *chunk,
                                struct rlhf__error *err) {
-    const int64_t count = rlhf__param_count(p);
+    const int64_t count = rlhf__param_count(q);
     for (int64_t at = 0; at < count; at += RLHF__PARAM_CHUNK) {
         const int64_t left = count - at;
         const uint64_t bytes =
@@ -42,8 +68,8 @@ static rlhf_status copy_across(const struct rlhf__model *dst, const rlhf_param *
         const rlhf_compute *a = src->compute, *b = dst->compute;
         rlhf_status st = a->download(a->ctx, chunk, rlhf_dev_at(q->value, from), bytes);
         if (st != RLHF_OK) return rlhf__compute_fail(rlhf__model_kernels(src), st, q->name, err);
-        st = b->upload(b->ctx, rlhf_dev_at(p->value, from), chunk, bytes);
-        if (st != RLHF_OK) return rlhf__compute_fail(rlhf__model_kernels(dst), st, p->name, err);
+        st = b->upload(b->ctx, rlhf_dev_at(to, from), chunk, bytes);
+        if (st != RLHF_OK) return rlhf__compute_fail(rlhf__model_kernels(dst), st, q->name, err);
     }
     return RLHF_OK;
 }
@@ -54,12 +80,15 @@ static rlhf_status copy_values(const struct rlhf__model *dst, const rlhf_param *
                                const struct rlhf__model *src, const rlhf_param *q, float *chunk,
                                struct rlhf__error *err) {
     const rlhf_compute *c = dst->compute;
-    RLHF_TRY(rlhf__param_check(dst, p, err));
+    rlhf_dev to;
     RLHF_TRY(rlhf__param_check(src, q, err));
-    if (chunk) return copy_across(dst, p, src, q, chunk, err);
+    RLHF_TRY(rlhf__param_begin(dst, p, &to, err));
+    if (chunk) RLHF_TRY(copy_across(dst, to, src, q, chunk, err));
     const rlhf_status st =
-        c->copy(c->ctx, p->value, q->value, (uint64_t)rlhf__param_count(p) * sizeof(float));
-    return st == RLHF_OK ? st : rlhf__compute_fail(rlhf__model_kernels(dst), st, p->name, err);
+        chunk ? RLHF_OK
+              : c->copy(c->ctx, to, q->value, (uint64_t)rlhf__param_count(p) * sizeof(float));
+    if (st != RLHF_OK) return rlhf__compute_fail(rlhf__model_kernels(dst), st, p->name, err);
+    return rlhf__param_end(dst, p, err);
 }
 
 static rlhf_status copy_all(struct rlhf__model *dst, const struct rlhf__model *src, float *chunk,
@@ -223,32 +252,53 @@ static void orthogonal(float *x, float *work, const rlhf_param *p, size_t n) {
             x[r * cols + c] = (float)p->init_std * (wide ? work[r * len + c] : work[c * len + r]);
 }
 
-static rlhf_status draw_one(const struct rlhf__model *m, const rlhf_param *p,
-                            struct rlhf__error *err) {
-    const rlhf_compute *c = m->compute;
-    rlhf_status st = rlhf__param_check(m, p, err);
-    if (st != RLHF_OK) return st;
-    size_t n = (size_t)rlhf__param_count(p);
-    float *x = calloc(n ? 2 * n : 1, sizeof *x); // the second half is for orthogonal()
-    if (!x) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory drawing %s", p->name);
-    char stream[512];
-    snprintf(stream, sizeof stream, "init:%s", p->name);
-    const int uniform = p->init == RLHF_INIT_UNIFORM;
-    const struct rlhf__draw how = {.seed = m->env->seed,
-                                   .stream = rlhf_rng_stream(stream),
-                                   .uniform = uniform,
-                                   .threads = m->env->threads,
-                                   .bound = p->init_std};
-    if (uniform || p->init == RLHF_INIT_NORMAL || p->init == RLHF_INIT_ORTHOGONAL)
-        rlhf__draw(&how, x, 0, n);
+#define DRAWN ((size_t)1 << 21) // floats drawn at a time: 8 MiB, which many threads can share
+
+// Draws the values [at, at + n) of p into x. For an orthogonal matrix these are all values, and x
+// has room for twice as many.
+static void draw_piece(const struct rlhf__draw *how, const rlhf_param *p, float *x, size_t at,
+                       size_t n) {
+    if (how->uniform || p->init == RLHF_INIT_NORMAL || p->init == RLHF_INIT_ORTHOGONAL)
+        rlhf__draw(how, x, at, n);
     if (p->init == RLHF_INIT_ORTHOGONAL) orthogonal(x, x + n, p, n);
     for (size_t i = 0; i < n; i++) {
         if (p->init == RLHF_INIT_ONE) x[i] = 1;
         if (p->init == RLHF_INIT_NORMAL) x[i] *= (float)p->init_std;
     }
-    st = c->upload(c->ctx, p->value, x, n * sizeof *x);
+}
+
+static rlhf_status draw_all(const struct rlhf__model *m, const rlhf_param *p, rlhf_dev to, float *x,
+                            size_t most, struct rlhf__error *err) {
+    char stream[512];
+    snprintf(stream, sizeof stream, "init:%s", p->name);
+    const struct rlhf__draw how = {.seed = m->env->seed,
+                                   .stream = rlhf_rng_stream(stream),
+                                   .uniform = p->init == RLHF_INIT_UNIFORM,
+                                   .threads = m->env->threads,
+                                   .bound = p->init_std};
+    const size_t all = (size_t)rlhf__param_count(p);
+    for (size_t at = 0; at < all; at += most) {
+        const size_t n = all - at < most ? all - at : most;
+        draw_piece(&how, p, x, at, n);
+        const rlhf_compute *c = m->compute;
+        const rlhf_status st = c->upload(c->ctx, rlhf_dev_at(to, at * sizeof *x), x, n * sizeof *x);
+        if (st != RLHF_OK) return rlhf__compute_fail(rlhf__model_kernels(m), st, p->name, err);
+    }
+    return RLHF_OK;
+}
+
+static rlhf_status draw_one(const struct rlhf__model *m, const rlhf_param *p,
+                            struct rlhf__error *err) {
+    const size_t all = (size_t)rlhf__param_count(p);
+    const int whole = p->init == RLHF_INIT_ORTHOGONAL;
+    const size_t most = whole || all < DRAWN ? all : DRAWN;
+    rlhf_dev to;
+    RLHF_TRY(rlhf__param_begin(m, p, &to, err));
+    float *x = calloc(whole ? 2 * most : most, sizeof *x);
+    if (!x) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory drawing %s", p->name);
+    const rlhf_status st = draw_all(m, p, to, x, most, err);
     free(x);
-    return st == RLHF_OK ? st : rlhf__compute_fail(rlhf__model_kernels(m), st, p->name, err);
+    return st == RLHF_OK ? rlhf__param_end(m, p, err) : st;
 }
 
 rlhf_status rlhf__params_draw(struct rlhf__model *m, int32_t group, struct rlhf__error *err) {

@@ -10,10 +10,23 @@
 // Returns the number of elements of a parameter. [any]
 int64_t rlhf__param_count(const rlhf_param *p);
 
-// Returns RLHF_E_INTERNAL if the values of p, a parameter of a frozen model m, have been released.
-// All functions below check this before they access values. [any]
+// Returns RLHF_E_INTERNAL if p, a parameter of a frozen model m, has no values, because m keeps
+// only a packed copy. All functions below check this before they read values. [any]
 rlhf_status rlhf__param_check(const struct rlhf__model *m, const rlhf_param *p,
                               struct rlhf__error *err);
+
+// rlhf__param_begin sets *to to the memory for all values of p, a parameter of m->params, f32.
+// Write them, and then call rlhf__param_end. If m keeps only a packed copy, the memory is temporary
+// (fill_begin of rlhf_model_ops). Errors: those of rlhf__param_check, if m has been filled before;
+// those of the plugin. [step]
+rlhf_status rlhf__param_begin(const struct rlhf__model *m, const rlhf_param *p, rlhf_dev *to,
+                              struct rlhf__error *err);
+rlhf_status rlhf__param_end(const struct rlhf__model *m, const rlhf_param *p,
+                            struct rlhf__error *err);
+
+// Calls rlhf__param_begin and rlhf__param_end for all parameters, without writing values. For a
+// model on a memory plan. [main]
+rlhf_status rlhf__params_pass(const struct rlhf__model *m, struct rlhf__error *err);
 
 // Read DIR/model.safetensors into the trunk and score parameters and check their shapes.
 // - Names may lack the plugin's base_prefix. Other tensors in the file are an error unless

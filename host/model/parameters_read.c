@@ -69,14 +69,14 @@ static rlhf_status upload_chunks(const struct rlhf__model *m, const struct rlhf_
 // Checks that t has the shape of p.
 static rlhf_status upload_tensor(const struct rlhf__model *m, const struct rlhf__tensor *t,
                                  const rlhf_param *p, struct rlhf__error *err) {
-    rlhf_status st = rlhf__param_check(m, p, err);
-    if (st != RLHF_OK) return st;
+    rlhf_dev to;
+    RLHF_TRY(rlhf__param_begin(m, p, &to, err));
     float *chunk = malloc(
         (size_t)(t->count < RLHF__PARAM_CHUNK ? t->count : RLHF__PARAM_CHUNK) * sizeof *chunk + 1);
     if (!chunk) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory reading %s", t->name);
-    st = upload_chunks(m, t, p->value, chunk, err);
+    const rlhf_status st = upload_chunks(m, t, to, chunk, err);
     free(chunk);
-    return st;
+    return st == RLHF_OK ? rlhf__param_end(m, p, err) : st;
 }
 
 static rlhf_status missing(const struct rlhf__model *m, const char *path, const char *name,

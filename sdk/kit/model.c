@@ -12,7 +12,8 @@ static uint64_t count_of(const rlhf_param *p) {
     return n;
 }
 
-static rlhf_status fill(const rlhf_param *p, const rlhf_compute *c, uint64_t seed, double scale) {
+static rlhf_status fill(const rlhf_param *p, rlhf_dev to, const rlhf_compute *c, uint64_t seed,
+                        double scale) {
     const uint64_t n = count_of(p);
     const double base = p->init == RLHF_INIT_ONE ? 1 : 0;
     rlhf_rng r = {seed, rlhf_rng_stream(p->name), 0};
@@ -20,7 +21,7 @@ static rlhf_status fill(const rlhf_param *p, const rlhf_compute *c, uint64_t see
     if (!x) return RLHF_E_NOMEM;
     for (uint64_t i = 0; i < n; i++)
         x[i] = (float)(base + (2 * rlhf_rng_next(&r) - 1) * scale);
-    const rlhf_status st = c->upload(c->ctx, p->value, x, n * sizeof *x);
+    const rlhf_status st = c->upload(c->ctx, to, x, n * sizeof *x);
     free(x);
     return st;
 }
@@ -28,8 +29,12 @@ static rlhf_status fill(const rlhf_param *p, const rlhf_compute *c, uint64_t see
 rlhf_status rlhf_test_model_fill(const rlhf_model_ops *ops, void *self, const rlhf_compute *c,
                                  uint64_t seed, double scale) {
     rlhf_param p = {.size = (uint32_t)sizeof p};
-    for (uint32_t i = 0; ops->param(self, i, &p) >= 0; i++)
-        RLHF_TRY(fill(&p, c, seed, scale));
+    for (uint32_t i = 0; ops->param(self, i, &p) >= 0; i++) {
+        rlhf_dev to = p.value;
+        if (!to) RLHF_TRY(ops->fill_begin(self, i, &to));
+        RLHF_TRY(fill(&p, to, c, seed, scale));
+        if (!p.value) RLHF_TRY(ops->fill_end(self, i));
+    }
     return ops->refresh(self);
 }
 

@@ -100,7 +100,7 @@ static void parameters_are_checked(void **state) {
         {"deep", "its parameter 'transformer.wpe.weight' has 5 dimensions; 1 to 4"},
         {"negative", "dimension 1 of its parameter 'transformer.wpe.weight' is -32; at least 1"},
         {"huge", "'transformer.wpe.weight' has more elements than memory can hold"},
-        {"nowhere", "'transformer.wpe.weight' has no value (NULL) before the first refresh()"},
+        {"nowhere", "'transformer.wpe.weight' has no value (NULL); only frozen "},
         {"flag", "bit 30 of the flags of its parameter 'transformer.wpe.weight'"},
         {"head", "info(), sets bit 30 of the heads, which this host does not know"},
     };

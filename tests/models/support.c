@@ -315,6 +315,26 @@ float *device_read(const rlhf_compute *c, rlhf_dev src, uint64_t n) {
     return out;
 }
 
+void model_write(struct model *m, uint32_t i, const float *x) {
+    rlhf_param p = {.size = sizeof p};
+    must(m, m->ops->param(m->self, i, &p));
+    rlhf_dev to = p.value;
+    if (!p.value) must(m, m->ops->fill_begin(m->self, i, &to));
+    device_write(m->c, to, x, param_count(&p));
+    if (!p.value) must(m, m->ops->fill_end(m->self, i));
+}
+
+rlhf_status model_pass(struct model *m) {
+    rlhf_param p = {.size = sizeof p};
+    rlhf_dev to;
+    for (uint32_t i = 0; m->ops->param(m->self, i, &p) == RLHF_OK; i++) {
+        if (p.value) continue;
+        RLHF_TRY(m->ops->fill_begin(m->self, i, &to));
+        RLHF_TRY(m->ops->fill_end(m->self, i));
+    }
+    return RLHF_OK;
+}
+
 void model_fill(struct model *m, double scale) {
     rlhf_param p = {.size = sizeof p};
     for (uint32_t i = 0; m->ops->param(m->self, i, &p) == RLHF_OK; i++) {
@@ -328,7 +348,7 @@ void model_fill(struct model *m, double scale) {
             for (uint64_t k = 0; k < 4; k++)
                 x[j + k] = base + (2 * rlhf_rng_f32(w[k]) - 1) * (float)scale;
         }
-        device_write(m->c, p.value, x, n);
+        model_write(m, i, x);
         test_free(x);
     }
     must(m, m->ops->refresh(m->self));

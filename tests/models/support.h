@@ -66,6 +66,10 @@ struct model model_open(const char *plugin, const struct setting *settings,
 rlhf_status model_create(const char *plugin, const struct setting *settings, struct model *out);
 void model_close(struct model *m);
 
+// Writes the values of parameter i. If the model does not keep them, fills the parameter.
+void model_write(struct model *m, uint32_t i, const float *x);
+// Fills the parameters whose values the model does not keep, with anything.
+rlhf_status model_pass(struct model *m);
 // Fills every parameter with Philox numbers (stream = name), uniform in +-scale, as in
 // make_vectors.py. Norm gains (1-d "weight"s) are 1 plus such a number. Then calls refresh().
 void model_fill(struct model *m, double scale);

@@ -107,6 +107,7 @@ static rlhf_status use(struct model *m) {
     o.n_labels = 1;
     o.pooling = RLHF_POOL_MEAN;
     RLHF_TRY(m->ops->open(m->self, &o));
+    RLHF_TRY(model_pass(m));
     RLHF_TRY(m->ops->refresh(m->self));
     for (int again = 0; again < 2; again++) {
         RLHF_TRY(m->ops->forward(m->self, &batch, &f, &h));

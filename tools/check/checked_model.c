@@ -123,6 +123,21 @@ static int is_b(const rlhf_param *p) {
     return n >= sizeof end - 1 && strcmp(p->name + n - (sizeof end - 1), end) == 0;
 }
 
+// Writes the values of parameter i. Returns 0 if that fails.
+static int put(struct rlhf__checked_model *m, uint32_t i, const rlhf_param *p, const float *x,
+               uint64_t bytes) {
+    const rlhf_model_ops *ops = rlhf__checked_ops(m);
+    rlhf_dev to = p->value;
+    if (!to && !ops->fill_begin) return 1; // check_model.c reports it
+    rlhf__probe_begin(&m->t, "fill_begin()");
+    if (!to && !rlhf__checked_fine(m, RLHF__CHECK_FORWARD, ops->fill_begin(m->t.self, i, &to)))
+        return 0;
+    if (m->table->upload(m->table->ctx, to, x, bytes) < 0) return 0;
+    if (p->value) return 1;
+    rlhf__probe_begin(&m->t, "fill_end()");
+    return rlhf__checked_fine(m, RLHF__CHECK_FORWARD, ops->fill_end(m->t.self, i));
+}
+
 int rlhf__checked_fill(struct rlhf__checked_model *m, uint32_t seed, float eps, int flags) {
     for (int32_t i = 0; i < m->info.n_tensors; i++) {
         rlhf_param p;
@@ -130,16 +145,17 @@ int rlhf__checked_fill(struct rlhf__checked_model *m, uint32_t seed, float eps, 
         const int64_t n = get(m, i, &p);
         const float scale = is_b(&p) && (flags & RLHF__CHECKED_ZERO_B) ? 0 : 0.15f;
         if (!n) return 0;
-        if (!p.value) continue; // released
+        if (!p.value && m->filled) continue; // only the packed copy is left
         float *x = malloc((size_t)n * sizeof *x);
         if (!x) return 0;
         for (int64_t k = 0; k < n; k++)
             x[k] = (p.init == RLHF_INIT_ONE ? 1.0f : 0.0f) + scale * number(&state) +
                    (p.grad ? eps * number(&way) : 0);
-        const rlhf_status st = m->table->upload(m->table->ctx, p.value, x, (uint64_t)n * sizeof *x);
+        const int fine = put(m, (uint32_t)i, &p, x, (uint64_t)n * sizeof *x);
         free(x);
-        if (st < 0) return 0;
+        if (!fine) return 0;
     }
+    m->filled = 1;
     rlhf__probe_begin(&m->t, "refresh()");
     return rlhf__checked_fine(m, RLHF__CHECK_FORWARD, rlhf__checked_ops(m)->refresh(m->t.self));
 }

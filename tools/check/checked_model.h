@@ -18,6 +18,7 @@ struct rlhf__checked_model {
     const rlhf_compute *table;
     rlhf_model_info info;
     int32_t trainable, may_refuse; // may_refuse 1: a refusal by open() is a fact, not a finding
+    int32_t filled, reserved;      // filled 1: all parameters have been filled once
 };
 
 const rlhf_model_ops *rlhf__checked_ops(const struct rlhf__checked_model *m);
@@ -46,8 +47,9 @@ int rlhf__checked_is_small(struct rlhf__check *c, uint32_t heads, rlhf_model_inf
 enum { RLHF__CHECKED_ZERO_B = 1 }; // an adapter's B is 0
 
 // Fill all parameters with small numbers from the seed, and add 1 to those whose initial value is
-// 1. Add eps times a fixed direction to the trained parameters. Then call refresh(). Returns 0 if a
-// call failed. [main]
+// 1. A second call leaves out parameters whose values the model does not keep. Add eps times a
+// fixed direction to the trained parameters. Then call refresh(). Returns 0 if a call failed.
+// [main]
 int rlhf__checked_fill(struct rlhf__checked_model *m, uint32_t seed, float eps, int flags);
 // Returns the dot product of all gradients with the direction of rlhf__checked_fill; NaN if the
 // gradients cannot be read. [main]

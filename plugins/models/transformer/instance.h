@@ -5,6 +5,13 @@
 
 #include "work.h"
 
+// The slot of which a parameter is a piece. Adapters' parameters have none: slot is -1.
+struct rlhf__tf_home {
+    int32_t layer, slot; // layer -1: a global slot
+    uint64_t skip, n;    // bytes of the slot before the piece; elements of the piece
+    int32_t filled, reserved;
+};
+
 struct rlhf__tf_layer_weights {
     rlhf_weight *of[TF_N_SITE];
 };
@@ -27,12 +34,13 @@ struct rlhf__tf {
     uint32_t n_tensors, n_all; // n_all also counts the absent ones
     struct rlhf__tf_tensor
         *tensors; // [n_all] RLHF_TF_N_GLOBAL, then RLHF_TF_N_LAYER for each layer; absent: n = 0
-    rlhf_param *params; // [n_tensors]
+    rlhf_param *params;          // [n_tensors]
+    struct rlhf__tf_home *homes; // [n_tensors]
     char *names;
+    uint32_t filling, reserved6; // 1 + the parameter that is being filled, or 0
     struct rlhf__tf_buf values, grads;
-    struct rlhf__tf_buf *passing; // [n_layer + 1] temporary values: of globals, then of layers
-    struct rlhf__tf_buf turn;     // rotary: f32 [tables, turn_rows, rotary dim]; grows with the
-                                  // positions; a second table is that of rotary.other
+    struct rlhf__tf_buf turn; // rotary: f32 [tables, turn_rows, rotary dim]; grows with the
+                              // positions; a second table is that of rotary.other
     uint32_t turn_rows, reserved2;
     struct rlhf__tf *base;          // the instance whose trunk and LM head this one uses, or NULL
     struct rlhf__tf_layer_low *low; // [n_layer]; NULL: no adapter
@@ -42,7 +50,7 @@ struct rlhf__tf {
     struct rlhf__tf_layer_weights *w; // [n_layer]; if there is a base, these are the base's
     rlhf_weight *lm, *pool, *score, *v1, *v2;
     int32_t lm_fresh, opened; // lm_fresh: the packed LM head has the current values
-    int32_t settled;          // temporary values have been packed and freed
+    int32_t settled;          // the frozen weights have been packed
     struct rlhf__tf_work train, infer;
     struct rlhf__tf_tap tap;
     struct rlhf__tf_scratch bwd;

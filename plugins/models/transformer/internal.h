@@ -82,15 +82,15 @@ size_t rlhf__tf_full_name(const struct rlhf__tf *m, const struct rlhf_tf_name *n
                           char *out, size_t cap);
 rlhf_status rlhf__tf_params_open(struct rlhf__tf *m);
 void rlhf__tf_params_close(struct rlhf__tf *m);
-// Marks in the list that the temporary values of a layer (-1: the globals) have been freed.
-void rlhf__tf_params_forget(struct rlhf__tf *m, int32_t layer);
 
 // ---- storage.c ----
 // Computes the size and the location of every tensor.
 rlhf_status rlhf__tf_storage_open(struct rlhf__tf *m);
 void rlhf__tf_storage_close(struct rlhf__tf *m);
-// Frees the temporary values of a layer (-1: the globals) after the device has finished using them.
-rlhf_status rlhf__tf_storage_release(struct rlhf__tf *m, int32_t layer);
+// For a tensor with TF_PASSES. take: allocates its values if they are not allocated. release: frees
+// them after the device has finished using them.
+rlhf_status rlhf__tf_storage_take(struct rlhf__tf *m, struct rlhf__tf_tensor *t);
+rlhf_status rlhf__tf_storage_release(struct rlhf__tf *m, struct rlhf__tf_tensor *t);
 // Tells the caller of backward() that the gradients of a layer's slots [slot, end) are complete.
 // With end = RLHF_TF_N_LAYER, the gradients of the layer's adapters are complete too.
 void rlhf__tf_storage_graded(struct rlhf__tf *m, int32_t layer, int32_t slot, int32_t end,
@@ -103,8 +103,10 @@ void rlhf__tf_storage_wanted(struct rlhf__tf *m, int32_t layer, int32_t slot, in
 // ---- weights.c ----
 rlhf_status rlhf__tf_weights_open(struct rlhf__tf *m);
 void rlhf__tf_weights_close(struct rlhf__tf *m);
-// Packs the weights that may have changed, and frees temporary values.
+// Packs the weights that may have changed. Fails if a parameter has not been filled.
 rlhf_status rlhf__tf_weights_pack(struct rlhf__tf *m);
+// Packs the weight of a slot whose temporary values are complete.
+rlhf_status rlhf__tf_weights_pack_slot(struct rlhf__tf *m, int32_t layer, int32_t slot);
 rlhf_status rlhf__tf_lm_ready(struct rlhf__tf *m); // packs the LM head if that is needed
 // 1 if forward() may wait for new values (rlhf_forward.wanted).
 int32_t rlhf__tf_weights_can_wait(const struct rlhf__tf *m);
@@ -114,6 +116,13 @@ int32_t rlhf__tf_weights_can_wait(const struct rlhf__tf *m);
 rlhf_status rlhf__tf_weights_receive_globals(struct rlhf__tf *m, const rlhf_forward *f);
 rlhf_status rlhf__tf_weights_receive(struct rlhf__tf *m, int32_t layer, enum rlhf__tf_site site,
                                      const rlhf_forward *f);
+
+// ---- frozen.c ----
+// Implement the functions of the same names in rlhf_model_ops.
+rlhf_status rlhf__tf_fill_begin(void *self, uint32_t i, rlhf_dev *value);
+rlhf_status rlhf__tf_fill_end(void *self, uint32_t i);
+// Refuses parameters with temporary values that have not been filled.
+rlhf_status rlhf__tf_frozen_check(struct rlhf__tf *m);
 
 // ---- internal.c: buffers ----
 rlhf_status rlhf__tf_reserve(struct rlhf__tf *m, struct rlhf__tf_buf *b, uint64_t bytes);

@@ -270,4 +270,6 @@ const rlhf_model_ops rlhf_tf_ops = {
     .gen_step = rlhf__tf_gen_step,
     .gen_close = rlhf__tf_gen_close,
     .trim = rlhf__tf_trim,
+    .fill_begin = rlhf__tf_fill_begin,
+    .fill_end = rlhf__tf_fill_end,
 };

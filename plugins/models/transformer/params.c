@@ -107,7 +107,7 @@ static void put_name(struct rlhf__tf *m, const struct rlhf_tf_name *n, int32_t l
 }
 
 static void fill_whole(struct rlhf__tf *m, const struct rlhf_tf_name *n, int32_t layer,
-                       rlhf_param *p) {
+                       struct rlhf__tf_home *home, rlhf_param *p) {
     const struct rlhf__tf_shape s = rlhf__tf_slot_shape(m, layer, n->slot);
     const struct rlhf__tf_tensor *t = rlhf__tf_tensor(m, layer, n->slot);
     const struct rlhf__tf_span rows = rlhf__tf_piece_rows(m, layer, n);
@@ -120,8 +120,12 @@ static void fill_whole(struct rlhf__tf *m, const struct rlhf_tf_name *n, int32_t
     if (m->low && s.group == RLHF_PARAM_TRUNK) p->flags |= RLHF_PARAM_FROZEN;
     p->init = s.init;
     p->init_std = s.init_std;
-    p->value = rlhf_dev_at(t->value, skip);
+    p->value = t->value ? rlhf_dev_at(t->value, skip) : NULL;
     p->grad = t->grad ? rlhf_dev_at(t->grad, skip) : NULL;
+    *home = (struct rlhf__tf_home){.layer = layer,
+                                   .slot = n->slot,
+                                   .skip = skip,
+                                   .n = t->n / (uint64_t)s.rows * (uint64_t)rows.count};
 }
 
 static void fill_half(struct rlhf__tf *m, const struct rlhf_tf_name *n, int32_t layer,
@@ -147,12 +151,14 @@ static void fill_half(struct rlhf__tf *m, const struct rlhf_tf_name *n, int32_t 
 static rlhf_status fill_param(struct rlhf__tf *m, const struct rlhf_tf_name *n, int32_t layer,
                               enum half half, void *arg) {
     struct cursor *at = arg;
+    struct rlhf__tf_home *home = &m->homes[at->i];
     rlhf_param *p = &m->params[at->i++];
     p->size = sizeof *p;
+    home->slot = -1;
     p->name = at->name;
     put_name(m, n, layer, half, at);
     if (half == WHOLE)
-        fill_whole(m, n, layer, p);
+        fill_whole(m, n, layer, home, p);
     else
         fill_half(m, n, layer, half, p);
     return RLHF_OK;
@@ -163,33 +169,16 @@ rlhf_status rlhf__tf_params_open(struct rlhf__tf *m) {
     RLHF_TRY(each_name(m, count_name, &t));
     m->n_tensors = t.count;
     m->params = m->host->alloc(m->host, t.count * sizeof *m->params);
+    m->homes = m->host->alloc(m->host, t.count * sizeof *m->homes);
     m->names = m->host->alloc(m->host, t.chars);
-    if (t.count && (!m->params || !m->names))
+    if (t.count && (!m->params || !m->homes || !m->names))
         return rlhf__tf_fail(m, RLHF_E_NOMEM, "out of memory for the parameter list");
     struct cursor at = {m->names, m->names + t.chars, 0};
     return each_name(m, fill_param, &at);
 }
 
-struct forgetting {
-    uint32_t i;
-    int32_t layer;
-};
-
-static rlhf_status forget_value(struct rlhf__tf *m, const struct rlhf_tf_name *n, int32_t layer,
-                                enum half half, void *arg) {
-    struct forgetting *at = arg;
-    rlhf_param *p = &m->params[at->i++];
-    if (layer != at->layer || half != WHOLE) return RLHF_OK;
-    if (rlhf__tf_tensor(m, layer, n->slot)->place == TF_PASSES) p->value = NULL;
-    return RLHF_OK;
-}
-
-void rlhf__tf_params_forget(struct rlhf__tf *m, int32_t layer) {
-    struct forgetting at = {0, layer};
-    each_name(m, forget_value, &at); // cannot fail, because forget_value does not
-}
-
 void rlhf__tf_params_close(struct rlhf__tf *m) {
     m->host->free(m->host, m->params);
+    m->host->free(m->host, m->homes);
     m->host->free(m->host, m->names);
 }

@@ -6,9 +6,9 @@
 // matrix. For the same reason, the A matrices of a product's adapters are adjacent, and so are the
 // B matrices.
 //
-// If a model is frozen or has an adapter, some values are needed only for packing. These temporary
-// values have a separate allocation for each layer, which is freed after the first refresh(). The
-// tensors of a base model are borrowed from that model.
+// If a model is frozen or has an adapter, some values are needed only for packing. Each tensor of
+// such temporary values is allocated when the host fills the first of its pieces, and freed when it
+// has been packed. The tensors of a base model are borrowed from that model.
 #include "internal.h"
 
 static uint64_t elements(const struct rlhf__tf_shape *s) {
@@ -17,23 +17,21 @@ static uint64_t elements(const struct rlhf__tf_shape *s) {
 
 static uint64_t round16(uint64_t n) { return (n + 15) & ~(uint64_t)15; }
 
-// The numbers of elements that have been placed so far: of permanent values, of gradients, and of
-// the temporary values of one layer.
+// The numbers of elements that have been placed so far: of permanent values and of gradients.
 struct layout {
-    uint64_t stays, grads, passes;
+    uint64_t stays, grads;
 };
 
-typedef void tensor_fn(struct rlhf__tf *m, struct rlhf__tf_tensor *t, int32_t layer,
-                       struct layout *at);
+typedef void tensor_fn(struct rlhf__tf *m, struct rlhf__tf_tensor *t, struct layout *at);
 
 // Calls `visit` for the tensors of a layer (-1: the globals), and then for the layer's adapters.
 static void each_tensor(struct rlhf__tf *m, int32_t layer, tensor_fn *visit, struct layout *at) {
     const int32_t count = layer < 0 ? RLHF_TF_N_GLOBAL : RLHF_TF_N_LAYER;
     for (int32_t slot = 0; slot < count; slot++)
-        visit(m, rlhf__tf_tensor(m, layer, slot), layer, at);
+        visit(m, rlhf__tf_tensor(m, layer, slot), at);
     for (int32_t s = 0; layer >= 0 && m->low && s < TF_N_SITE; s++) {
-        visit(m, &m->low[layer].of[s].a, layer, at);
-        visit(m, &m->low[layer].of[s].b, layer, at);
+        visit(m, &m->low[layer].of[s].a, at);
+        visit(m, &m->low[layer].of[s].b, at);
     }
 }
 
@@ -62,51 +60,39 @@ static void size_up(struct rlhf__tf *m, int32_t layer) {
     }
 }
 
-static void add_up(struct rlhf__tf *m, struct rlhf__tf_tensor *t, int32_t layer,
-                   struct layout *at) {
+static void add_up(struct rlhf__tf *m, struct rlhf__tf_tensor *t, struct layout *at) {
     (void)m;
-    (void)layer;
     if (t->place == TF_STAYS) at->stays += round16(t->n);
-    if (t->place == TF_PASSES) at->passes += round16(t->n);
     if (t->trained && t->n) at->grads += round16(t->n);
 }
 
-static void place(struct rlhf__tf *m, struct rlhf__tf_tensor *t, int32_t layer, struct layout *at) {
+static void place(struct rlhf__tf *m, struct rlhf__tf_tensor *t, struct layout *at) {
     if (!t->n) return;
     if (t->place == TF_STAYS) t->value = rlhf_dev_at(m->values.p, at->stays * sizeof(float));
-    if (t->place == TF_PASSES)
-        t->value = rlhf_dev_at(m->passing[layer + 1].p, at->passes * sizeof(float));
     if (t->place == TF_BORROWED) t->value = m->base->tensors[t - m->tensors].value;
     if (t->trained) t->grad = rlhf_dev_at(m->grads.p, at->grads * sizeof(float));
-    add_up(m, t, layer, at);
+    add_up(m, t, at);
 }
 
 static rlhf_status lists(struct rlhf__tf *m) {
     m->n_all = (uint32_t)(RLHF_TF_N_GLOBAL + m->arch.n_layer * RLHF_TF_N_LAYER);
     m->tensors = m->host->alloc(m->host, m->n_all * sizeof *m->tensors);
-    m->passing = m->host->alloc(m->host, ((uint64_t)m->arch.n_layer + 1) * sizeof *m->passing);
-    if (!m->tensors || !m->passing)
-        return rlhf__tf_fail(m, RLHF_E_NOMEM, "out of memory for the tensor list");
-    return RLHF_OK;
+    return m->tensors ? RLHF_OK
+                      : rlhf__tf_fail(m, RLHF_E_NOMEM, "out of memory for the tensor list");
 }
 
 rlhf_status rlhf__tf_storage_open(struct rlhf__tf *m) {
-    struct layout all = {0, 0, 0};
+    struct layout all = {0, 0};
     RLHF_TRY(lists(m));
     for (int32_t layer = -1; layer < m->arch.n_layer; layer++) {
         size_up(m, layer);
-        all.passes = 0;
         each_tensor(m, layer, add_up, &all);
-        if (all.passes)
-            RLHF_TRY(rlhf__tf_reserve(m, &m->passing[layer + 1], all.passes * sizeof(float)));
     }
     if (all.stays) RLHF_TRY(rlhf__tf_reserve(m, &m->values, all.stays * sizeof(float)));
     if (all.grads) RLHF_TRY(rlhf__tf_reserve(m, &m->grads, all.grads * sizeof(float)));
-    all = (struct layout){0, 0, 0};
-    for (int32_t layer = -1; layer < m->arch.n_layer; layer++) {
-        all.passes = 0;
+    all = (struct layout){0, 0};
+    for (int32_t layer = -1; layer < m->arch.n_layer; layer++)
         each_tensor(m, layer, place, &all);
-    }
     return RLHF_OK;
 }
 
@@ -147,28 +133,24 @@ void rlhf__tf_storage_wanted(struct rlhf__tf *m, int32_t layer, int32_t slot, in
     if (to != from) f->wanted(f->wanted_ctx, from, (uintptr_t)to - (uintptr_t)from);
 }
 
-static void forget(struct rlhf__tf *m, struct rlhf__tf_tensor *t, int32_t layer,
-                   struct layout *at) {
-    (void)m;
-    (void)layer;
-    (void)at;
-    if (t->place == TF_PASSES) t->value = NULL;
+rlhf_status rlhf__tf_storage_take(struct rlhf__tf *m, struct rlhf__tf_tensor *t) {
+    return t->value ? RLHF_OK : m->c->alloc(m->c->ctx, t->n * sizeof(float), &t->value);
 }
 
-rlhf_status rlhf__tf_storage_release(struct rlhf__tf *m, int32_t layer) {
+rlhf_status rlhf__tf_storage_release(struct rlhf__tf *m, struct rlhf__tf_tensor *t) {
     RLHF_TRY(m->c->sync(m->c->ctx));
-    each_tensor(m, layer, forget, NULL);
-    rlhf__tf_buf_finish(m, &m->passing[layer + 1]);
+    m->c->release(m->c->ctx, t->value);
+    t->value = NULL;
     return RLHF_OK;
 }
 
 void rlhf__tf_storage_close(struct rlhf__tf *m) {
     if (m->c) {
         rlhf__tf_buf_finish(m, &m->values);
-        for (int32_t l = 0; m->passing && l <= m->arch.n_layer; l++)
-            rlhf__tf_buf_finish(m, &m->passing[l]);
+        for (uint32_t i = 0; m->tensors && i < m->n_all; i++)
+            if (m->tensors[i].place == TF_PASSES)
+                m->c->release(m->c->ctx, m->tensors[i].value); // if it was not filled completely
         rlhf__tf_buf_finish(m, &m->grads);
     }
     m->host->free(m->host, m->tensors);
-    m->host->free(m->host, m->passing);
 }

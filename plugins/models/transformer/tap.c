@@ -261,14 +261,12 @@ static rlhf_status find_head(struct rlhf__tf *m, int32_t head, struct map *out) 
     *out = (struct map){NULL, NULL, NULL, RLHF_F32, d, 0};
     if (head == RLHF_TAP_LM && rlhf__tf_has_lm(m)) {
         RLHF_TRY(rlhf__tf_lm_ready(m));
-        // the base may have freed its values since this instance was opened
-        *out = (struct map){
-            rlhf__tf_global(m->base ? m->base : m, m->arch.tied ? RLHF_TF_WTE : RLHF_TF_LM),
-            NULL,
-            m->lm,
-            m->dtype,
-            d,
-            rlhf__tf_outputs(m)};
+        *out = (struct map){rlhf__tf_global(m, m->arch.tied ? RLHF_TF_WTE : RLHF_TF_LM),
+                            NULL,
+                            m->lm,
+                            m->dtype,
+                            d,
+                            rlhf__tf_outputs(m)};
     } else if (head == RLHF_TAP_SCORE && m->score) {
         *out = (struct map){rlhf__tf_global(m, RLHF_TF_SCORE_W),
                             rlhf__tf_global(m, RLHF_TF_SCORE_B),

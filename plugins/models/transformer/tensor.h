@@ -12,15 +12,15 @@ struct rlhf__tf_buf {
     uint64_t bytes;
 };
 
-// The location of a tensor's values. TF_STAYS: in m->values. TF_PASSES: in m->passing, only until
-// they have been packed; they are then freed, and the pointer becomes NULL. TF_BORROWED: in the
+// The location of a tensor's values. TF_STAYS: in m->values. TF_PASSES: in an allocation of its
+// own, only from when the first of them is filled until all have been packed. TF_BORROWED: in the
 // base model's memory.
 enum rlhf__tf_place { TF_STAYS, TF_PASSES, TF_BORROWED };
 
 // A parameter tensor, f32: its values and, if it is trained, its gradients.
 struct rlhf__tf_tensor {
     rlhf_dev value, grad;
-    uint64_t n;
+    uint64_t n, filled;     // elements; elements filled so far, with TF_PASSES
     int32_t place, trained; // enum rlhf__tf_place; trained 1: it has a gradient
 };
 

@@ -65,31 +65,20 @@ void rlhf__tf_weights_close(struct rlhf__tf *m) {
     m->host->free(m->host, m->w);
 }
 
+// Does nothing if the values have been packed and freed already.
 static rlhf_status pack(struct rlhf__tf *m, rlhf_weight *w, const struct rlhf__tf_tensor *t) {
-    return w ? m->c->weight_pack(m->c->ctx, w, t->value) : RLHF_OK;
-}
-
-// Frees the temporary values of a layer (-1: the globals) after the device has finished using them.
-static rlhf_status release(struct rlhf__tf *m, int32_t layer) {
-    if (!m->passing[layer + 1].p) return RLHF_OK;
-    RLHF_TRY(rlhf__tf_storage_release(m, layer));
-    rlhf__tf_params_forget(m, layer);
-    return RLHF_OK;
+    return w && t->value ? m->c->weight_pack(m->c->ctx, w, t->value) : RLHF_OK;
 }
 
 static rlhf_status pack_site(struct rlhf__tf *m, int32_t layer, enum rlhf__tf_site site) {
     return pack(m, m->w[layer].of[site], rlhf__tf_layer(m, layer, rlhf__tf_site_slot(site)));
 }
 
-// Packs the layers one by one, and frees the temporary values of each before it packs the next. So
-// at most one layer has temporary values and their packed copy in memory at the same time.
 static rlhf_status pack_trunk(struct rlhf__tf *m) {
-    for (int32_t l = 0; l < m->arch.n_layer; l++) {
+    for (int32_t l = 0; l < m->arch.n_layer; l++)
         for (int32_t s = 0; s < TF_N_SITE; s++)
             RLHF_TRY(pack_site(m, l, (enum rlhf__tf_site)s));
-        RLHF_TRY(release(m, l));
-    }
-    m->lm_fresh = 0;
+    if (rlhf__tf_global(m, RLHF_TF_LM)->place != TF_PASSES) m->lm_fresh = 0;
     return RLHF_OK;
 }
 
@@ -100,15 +89,17 @@ static rlhf_status pack_heads(struct rlhf__tf *m) {
     return pack(m, m->v2, rlhf__tf_global(m, RLHF_TF_V2_W));
 }
 
+rlhf_status rlhf__tf_weights_pack_slot(struct rlhf__tf *m, int32_t layer, int32_t slot) {
+    if (layer >= 0) return pack_site(m, layer, (enum rlhf__tf_site)rlhf__tf_site_of(slot));
+    return slot == RLHF_TF_LM ? rlhf__tf_lm_ready(m) : pack_heads(m);
+}
+
 rlhf_status rlhf__tf_weights_pack(struct rlhf__tf *m) {
+    if (!m->settled) RLHF_TRY(rlhf__tf_frozen_check(m));
     if (!m->base && !m->settled) RLHF_TRY(pack_trunk(m));
     RLHF_TRY(pack_heads(m));
     RLHF_TRY(rlhf__tf_adapter_pack(m));
-    if (m->settled || !(m->open.frozen || rlhf__tf_trunk_frozen(m))) return RLHF_OK;
-    // The values of an untied LM head are temporary too, so it must be packed now.
-    if (rlhf__tf_global(m, RLHF_TF_LM)->place == TF_PASSES) RLHF_TRY(rlhf__tf_lm_ready(m));
-    RLHF_TRY(release(m, -1));
-    m->settled = 1;
+    m->settled = m->open.frozen || rlhf__tf_trunk_frozen(m);
     return RLHF_OK;
 }
 

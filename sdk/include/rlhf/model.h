@@ -84,10 +84,9 @@ typedef struct rlhf_model_open {
     int32_t value_kind, value_init, value_detach; // value head; detach: no gradient to the trunk
     const rlhf_compute *compute;
     int32_t score_init; // enum rlhf_score_init
-    // 1: the host writes parameter values only before the first refresh() and never reads them
-    // afterwards. In that first refresh() the model may release every value of which it keeps a
-    // packed copy; param().value is then NULL. A second refresh() fails. Not together with
-    // `trainable`.
+    // 1: the host fills every parameter once, before the first refresh(), and never reads a value
+    // afterwards. The model need not keep values of which it has a packed copy (fill_begin). A
+    // second refresh() fails. Not together with `trainable`.
     int32_t frozen;
     int32_t recompute; // enum rlhf_recompute; the model must reject unknown values
     // Number of ids that have a token. Embedding rows of higher ids are padding, and the LM head
@@ -98,10 +97,9 @@ typedef struct rlhf_model_open {
     // `adapter` and `base` need a model with RLHF_CAP_ADAPTER; both may be NULL.
     //
     // With an adapter, the trunk's own parameters, the embeddings and the LM head are frozen:
-    // param() lists them with RLHF_PARAM_FROZEN and grad NULL. As in a `frozen` model, the first
-    // refresh() may release every value of which the model keeps a packed copy; param().value is
-    // then NULL. Unlike in a `frozen` model, refresh() may be called again, to pack the trained
-    // parameters.
+    // param() lists them with RLHF_PARAM_FROZEN and grad NULL. As in a `frozen` model, the host
+    // fills them once, and the model need not keep their values. Unlike in a `frozen` model,
+    // refresh() may be called again, to pack the trained parameters.
     //
     // The adapter's parameters come after all others, in the group RLHF_PARAM_ADAPTER, as f32.
     // Each matched layer of the checkpoint has one pair of A and B: q_proj, k_proj and v_proj have
@@ -160,9 +158,8 @@ enum rlhf_param_flag {
     (RLHF_PARAM_DECAY | RLHF_PARAM_EMBED | RLHF_PARAM_IN_OUT | RLHF_PARAM_FROZEN)
 #define RLHF_PARAM_NAME_MAX 299 // bytes of a parameter's name
 
-// One parameter tensor, written to the caller's struct with rlhf_copy_out. A model opened as
-// `frozen` or with an adapter may release buffers. Otherwise, buffers neither move nor disappear
-// before destroy().
+// One parameter tensor, written to the caller's struct with rlhf_copy_out. Buffers neither move nor
+// disappear before destroy().
 typedef struct rlhf_param {
     uint32_t size;
     int32_t ndim; // 1 to 4
@@ -176,7 +173,9 @@ typedef struct rlhf_param {
     // standard deviation for RLHF_INIT_NORMAL, gain for RLHF_INIT_ORTHOGONAL, bound for
     // RLHF_INIT_UNIFORM
     double init_std;
-    rlhf_dev value, grad; // f32; value NULL when released, grad NULL when not trainable
+    // f32. value: NULL if the model does not keep the values (fill_begin). grad: NULL if the
+    // parameter is not trained.
+    rlhf_dev value, grad;
 } rlhf_param;
 
 // How the host initializes a new parameter (with its own generator).
@@ -307,7 +306,8 @@ typedef struct rlhf_model_ops {
     // Describes parameter i. Returns RLHF_E_INVALID past the end. out->size is the size of the
     // caller's struct. [any] [R:param]
     rlhf_status (*param)(void *self, uint32_t i, rlhf_param *out);
-    // Packs the weights again after parameter values have changed. [step] [R:forward]
+    // Packs the weights again after parameter values have changed. Fails if a parameter without
+    // values has not been filled. [step] [R:forward]
     rlhf_status (*refresh)(void *self);
     rlhf_status (*forward)(void *self, const rlhf_batch *, const rlhf_forward *,
                            const rlhf_heads *out); // [step]
@@ -323,6 +323,17 @@ typedef struct rlhf_model_ops {
     // small buffers. Results do not change, but backward() needs another forward() first. Not
     // called while a session is open. If `trim` is NULL, nothing is released. [step]
     void (*trim)(void *self);
+    // For parameters whose param().value is NULL: those that are frozen or in a `frozen` model, and
+    // of which the model keeps only a packed copy. Before the first refresh(), the host fills each
+    // of them once, in ascending order, and only one at a time:
+    // - fill_begin() sets *value to device memory, f32, with room for the values of parameter i.
+    // - The host writes all values.
+    // - fill_end() may pack the values and release the memory. A model that packs several
+    //   parameters as one matrix can keep them until it has the last of them.
+    // So a model's values never need to be in memory all at once. Both are NULL if every parameter
+    // has a value. [step]
+    rlhf_status (*fill_begin)(void *self, uint32_t i, rlhf_dev *value);
+    rlhf_status (*fill_end)(void *self, uint32_t i);
 } rlhf_model_ops;
 
 #endif
