@@ -222,24 +222,11 @@ static rlhf_status check_text(struct rlhf__model *m, struct rlhf__error *err) {
     return writes ? rlhf__ends_read(m->text_dir, m->config, m->tok, &m->ends, err) : RLHF_OK;
 }
 
-// If the weights are in a GGUF file, log what the file holds.
-static rlhf_status say_gguf(const struct rlhf__model *m, struct rlhf__error *err) {
-    struct rlhf__buf text = RLHF__BUF_INIT;
-    if (m->base || !rlhf__gguf_is(m->dir)) return RLHF_OK;
-    const rlhf_status st = rlhf__gguf_describe(m->dir, &text, err);
-    if (st == RLHF_OK)
-        rlhf__logf(m->env->services->log, RLHF_LOG_INFO, "%s: %s (%s)", m->role,
-                   rlhf__path_base(m->dir), rlhf__buf_text(&text));
-    rlhf__buf_finish(&text);
-    return st;
-}
-
 static rlhf_status fill(struct rlhf__model *m, int32_t start, struct rlhf__error *err) {
-    const int reads = start != RLHF__START_RANDOM && start != RLHF__START_EMPTY;
-    rlhf_status st = reads ? say_gguf(m, err) : RLHF_OK;
+    rlhf_status st = RLHF_OK;
     if (start == RLHF__START_RANDOM)
         st = rlhf__params_draw(m, -1, err);
-    else if (st == RLHF_OK && reads)
+    else if (start != RLHF__START_EMPTY)
         st = rlhf__params_read(m, start == RLHF__START_HEADS, err);
     rlhf__model_let_go(m);
     return st == RLHF_OK && start != RLHF__START_EMPTY ? rlhf__model_refresh(m, err) : st;
@@ -336,11 +323,25 @@ static rlhf_status find(struct rlhf__model *m, struct rlhf__error *err) {
     return rlhf__adapter_resolve(m, err);
 }
 
+// If the weights are read from a GGUF file, log what the file holds.
+static rlhf_status say_gguf(const struct rlhf__model *m, struct rlhf__error *err) {
+    struct rlhf__buf text = RLHF__BUF_INIT;
+    const int reads = m->spec.start == RLHF__START_WEIGHTS || m->spec.start == RLHF__START_HEADS;
+    if (m->base || !reads || !rlhf__gguf_is(m->dir)) return RLHF_OK;
+    const rlhf_status st = rlhf__gguf_describe(m->dir, &text, err);
+    if (st == RLHF_OK)
+        rlhf__logf(m->env->services->log, RLHF_LOG_INFO, "%s: %s (%s)", m->role,
+                   rlhf__path_base(m->dir), rlhf__buf_text(&text));
+    rlhf__buf_finish(&text);
+    return st;
+}
+
 static rlhf_status open_into(struct rlhf__model *m, struct rlhf__error *err) {
     const struct rlhf__model_env *env = m->env;
     RLHF_TRY(find(m, err));
     RLHF_TRY(rlhf__model_read_config(m, &m->spec, err));
     rlhf__adapter_share(m);
+    RLHF_TRY(say_gguf(m, err));
     if (env->memory_plan) {
         m->planned = 1;
         RLHF_TRY(open_instance(m, err));

@@ -169,6 +169,10 @@ static rlhf_status put_gemma(struct reader *r, struct rlhf__error *err) {
     const rlhf_status st = put(r, "layer_types", bad ? NULL : types, err);
     if (bad) json_decref(types);
     RLHF_TRY(st);
+    const struct rlhf__gguf_value *cap = find(r, "final_logit_softcapping");
+    double x = 0; // the table has the cap of gemma2
+    if (cap) RLHF_TRY(rlhf__gguf_value_num(cap, &x, err));
+    if (x > 0) RLHF_TRY(put(r, "final_logit_softcapping", json_real(x), err));
     RLHF_TRY(put(r, "hidden_activation", json_string("gelu_pytorch_tanh"), err));
     return put(r, "query_pre_attn_scalar",
                divisor == floor(divisor) ? json_integer((json_int_t)divisor) : json_real(divisor),

@@ -192,6 +192,21 @@ static rlhf_status put_phi(const struct rlhf__gguf_positions *p, json_t *config,
 
 // ---- the others ----
 
+// Refuses factors that this program's models do not have.
+static rlhf_status check_factors(const struct rlhf__gguf_positions *p, struct rlhf__error *err) {
+    static const char *const names[] = {"scaling.yarn_ext_factor", "scaling.yarn_attn_factor",
+                                        "scaling.attn_factor"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        double x = 1;
+        RLHF_TRY(number(p, names[i], &x, err));
+        if (x != 1)
+            return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                              "%s: the key %s.rope.%s is %g; only 1 is read",
+                              rlhf__gguf_path(p->file), p->arch, names[i], x);
+    }
+    return RLHF_OK;
+}
+
 static rlhf_status put_yarn(const struct rlhf__gguf_positions *p, json_t *o,
                             struct rlhf__error *err) {
     double original = p->context, fast = 32, slow = 1;
@@ -248,6 +263,7 @@ static rlhf_status put_all(const struct rlhf__gguf_positions *p, json_t *config,
     RLHF_TRY(put(o, "rope_theta", json_real(theta), err));
     RLHF_TRY(put_type(p, o, err));
     if (p->family == RLHF__GGUF_PHI3) return put_phi(p, config, o, dim, err);
+    RLHF_TRY(check_factors(p, err));
     RLHF_TRY(divisors(p, "rope_freqs.weight", dim / 2, &x, err));
     const rlhf_status st = x ? put_llama3(p, o, theta, x, err) : RLHF_OK;
     free(x);

@@ -144,7 +144,8 @@ static void put_types(struct rlhf__buf *out, size_t seen[RLHF__N_TENSOR_DTYPES])
         for (int32_t i = 1; i < RLHF__N_TENSOR_DTYPES; i++)
             if (seen[i] > seen[most]) most = i;
         if (seen[most] == 0) return;
-        rlhf__buf_printf(out, "%s%zu %sin %s", between, seen[most], *between ? "" : "tensors ",
+        const char *noun = *between ? "" : seen[most] == 1 ? "tensor " : "tensors ";
+        rlhf__buf_printf(out, "%s%zu %sin %s", between, seen[most], noun,
                          rlhf__tensor_dtype_name(most));
         seen[most] = 0;
     }

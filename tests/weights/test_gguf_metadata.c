@@ -1,0 +1,177 @@
+// test_gguf_metadata.c: keys and tensors that do not make a model are refused in one sentence, and
+// keys that a file may lack have their defaults.
+#include "support/scratch.h"
+
+#include "export/gguf_writer.h"
+#include "weights/gguf_weights.h"
+#include "weights/hf_dir.h"
+#include "weights/safetensors.h"
+
+// ---- a file ----
+
+static const struct {
+    const char *key;
+    uint32_t value;
+} numbers[] = {{"llama.context_length", 16},       {"llama.embedding_length", 8},
+               {"llama.block_count", 1},           {"llama.feed_forward_length", 3},
+               {"llama.attention.head_count", 2},  {"llama.attention.head_count_kv", 1},
+               {"tokenizer.ggml.bos_token_id", 1}, {"tokenizer.ggml.eos_token_id", 77}};
+
+// A change of the file. kind: u, f, b or s, a key with this value; 0: no key.
+struct change {
+    const char *without, *key;
+    char kind;
+    double number;
+    const char *text;
+    const char *tensor; // one more, of `rows` rows of 8 elements
+    int64_t rows;
+};
+
+static void put_keys(struct rlhf__gguf *g, const struct change *c) {
+    const char *without = c->without ? c->without : "";
+    if (strcmp(without, "general.architecture") != 0)
+        rlhf__gguf_str(g, "general.architecture", "llama");
+    for (size_t i = 0; i < CHECK_COUNT(numbers); i++)
+        if (strcmp(without, numbers[i].key) != 0)
+            rlhf__gguf_u32(g, numbers[i].key, numbers[i].value);
+    if (strcmp(without, "llama.attention.layer_norm_rms_epsilon") != 0)
+        rlhf__gguf_f32(g, "llama.attention.layer_norm_rms_epsilon", 1e-5);
+    if (c->kind == 'u') rlhf__gguf_u32(g, c->key, (uint32_t)c->number);
+    if (c->kind == 'f') rlhf__gguf_f32(g, c->key, c->number);
+    if (c->kind == 'b') rlhf__gguf_bool(g, c->key, (int)c->number);
+    if (c->kind == 's') rlhf__gguf_str(g, c->key, c->text);
+}
+
+static const char *make(struct scratch *s, const struct change *c) {
+    static const float ones[64] = {1, 1, 1, 1, 1, 1, 1, 1};
+    struct rlhf__gguf *g = rlhf__gguf_writer_open();
+    struct rlhf__error err = {0};
+    const char *path = scratch_path(s, "m.gguf");
+    const int64_t table[2] = {6, 8}, other[2] = {c->rows, 8};
+    const int has_table = !c->without || strcmp(c->without, "token_embd.weight") != 0;
+    const int is_vector = c->tensor && strncmp(c->tensor, "rope", 4) == 0;
+    assert_non_null(g);
+    put_keys(g, c);
+    if (has_table)
+        check_ok(rlhf__gguf_tensor(g, "token_embd.weight", RLHF__TENSOR_F32, 2, table, &err), &err);
+    if (c->tensor)
+        check_ok(rlhf__gguf_tensor(g, c->tensor, RLHF__TENSOR_F32, is_vector ? 1 : 2, other, &err),
+                 &err);
+    check_ok(rlhf__gguf_begin(g, NULL, path, &err), &err);
+    if (has_table) check_ok(rlhf__gguf_put(g, ones, 6 * 8 * 4, &err), &err);
+    if (c->tensor)
+        check_ok(rlhf__gguf_put(g, ones, (size_t)c->rows * (is_vector ? 4 : 32), &err), &err);
+    check_ok(rlhf__gguf_commit(g, &err), &err);
+    return path;
+}
+
+// ---- what is refused ----
+
+static const struct {
+    struct change change;
+    rlhf_status status;
+    const char *part;
+} cases[] = {
+    {{.without = "general.architecture"}, RLHF_E_INVALID, "general.architecture is missing"},
+    {{.without = "general.architecture",
+      .key = "general.architecture",
+      .kind = 's',
+      .text = "mamba\x1b"},
+     RLHF_E_UNSUPPORTED,
+     "the architecture mamba? is not read; supported: llama, qwen2, "},
+    {{.without = "general.architecture", .key = "general.architecture", .kind = 'u', .number = 3},
+     RLHF_E_INVALID,
+     "the key general.architecture is a 32-bit integer, expected a string"},
+    {{.without = "llama.block_count"}, RLHF_E_INVALID, "the key llama.block_count is missing"},
+    {{.without = "llama.attention.layer_norm_rms_epsilon"},
+     RLHF_E_INVALID,
+     "the key llama.attention.layer_norm_rms_epsilon is missing"},
+    {{.without = "llama.block_count", .key = "llama.block_count", .kind = 'u', .number = 0},
+     RLHF_E_INVALID,
+     "the key llama.block_count is 0, expected an integer from 1 to 4096"},
+    {{.without = "llama.context_length", .key = "llama.context_length", .kind = 'f', .number = 9},
+     RLHF_E_INVALID,
+     "the key llama.context_length is a 32-bit number, expected an integer"},
+    {{.without = "token_embd.weight"}, RLHF_E_INVALID, "the tensor token_embd.weight is missing"},
+    {{.key = "llama.expert_count", .kind = 'u', .number = 8},
+     RLHF_E_UNSUPPORTED,
+     "the key llama.expert_count is 8; models of experts are not read"},
+    {{.key = "llama.attention.value_length", .kind = 'u', .number = 8},
+     RLHF_E_UNSUPPORTED,
+     "heads of 4 elements of keys and 8 of values"},
+    {{.key = "llama.rope.dimension_count", .kind = 'u', .number = 2},
+     RLHF_E_INVALID,
+     "the key llama.rope.dimension_count is 2, expected an integer from 4 to 4"},
+    {{.key = "llama.rope.freq_base", .kind = 'f', .number = -1},
+     RLHF_E_INVALID,
+     "the key llama.rope.freq_base is -1, expected more than 0"},
+    {{.key = "llama.rope.scaling.type", .kind = 's', .text = "ntk"},
+     RLHF_E_UNSUPPORTED,
+     "the key llama.rope.scaling.type is neither none nor linear nor yarn"},
+    {{.key = "llama.rope.scaling.attn_factor", .kind = 'f', .number = 2},
+     RLHF_E_UNSUPPORTED,
+     "the key llama.rope.scaling.attn_factor is 2; only 1 is read"},
+    {{.tensor = "rope_freqs.weight", .rows = 3},
+     RLHF_E_INVALID,
+     "rope_freqs.weight has 3 elements, expected 2"},
+    {{.tensor = "blk.0.ffn_gate_exps.weight", .rows = 1},
+     RLHF_E_INVALID,
+     "tensor blk.0.ffn_gate_exps.weight is not one of llama.cpp's architecture llama"},
+    {{.tensor = "blk.00.ffn_up.weight", .rows = 1},
+     RLHF_E_INVALID,
+     "tensor blk.00.ffn_up.weight is not one of"},
+    {{.tensor = "blk.0.attn_q.weight", .rows = 7},
+     RLHF_E_INVALID,
+     "tensor blk.0.attn_q.weight has 7 rows, the keys say 2 heads of width 4"},
+};
+
+static void refused(void **state) {
+    for (size_t i = 0; i < CHECK_COUNT(cases); i++) {
+        struct rlhf__weights *w = NULL;
+        struct rlhf__error err = {0};
+        json_t *config = NULL;
+        const char *path = make(*state, &cases[i].change);
+        check_error(rlhf__weights_open(path, &w, &err), cases[i].status, &err, cases[i].part);
+        check_error(err.code, cases[i].status, &err, "m.gguf: ");
+        assert_null(w);
+        const int of_tensors = cases[i].change.tensor && cases[i].change.tensor[0] == 'b';
+        if (of_tensors) continue;
+        check_error(rlhf__hf_config_read(path, &config, &err), cases[i].status, &err,
+                    cases[i].part);
+        assert_null(config);
+    }
+}
+
+// ---- what is read ----
+
+static void defaults(void **state) {
+    static const struct change none = {.without = "llama.attention.head_count_kv"};
+    struct rlhf__error err = {0};
+    struct rlhf__buf text = RLHF__BUF_INIT;
+    struct rlhf__weights *w = NULL;
+    json_t *config = NULL;
+    const char *path = make(*state, &none);
+    check_ok(rlhf__hf_config_read(path, &config, &err), &err);
+    assert_int_equal(json_integer_value(json_object_get(config, "num_key_value_heads")), 2);
+    assert_int_equal(json_integer_value(json_object_get(config, "head_dim")), 4);
+    assert_int_equal(json_integer_value(json_object_get(config, "vocab_size")), 6);
+    assert_int_equal(json_integer_value(json_object_get(config, "bos_token_id")), 1);
+    assert_null(json_object_get(config, "eos_token_id")); // 77 is not in the vocabulary
+    assert_true(json_is_true(json_object_get(config, "tie_word_embeddings")));
+    const json_t *rope = json_object_get(config, "rope_parameters");
+    assert_true(json_real_value(json_object_get(rope, "rope_theta")) == 10000);
+    json_decref(config);
+    check_ok(rlhf__gguf_describe(path, &text, &err), &err);
+    assert_string_equal(rlhf__buf_text(&text), "llama; 1 tensor in F32; 0 KiB");
+    rlhf__buf_finish(&text);
+    check_ok(rlhf__weights_open(path, &w, &err), &err);
+    assert_true(rlhf__weights_exist(path));
+    assert_non_null(rlhf__weights_find(w, "model.embed_tokens.weight"));
+    rlhf__weights_close(w);
+}
+
+int main(void) {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, scratch_setup, scratch_teardown)
+    const struct CMUnitTest tests[] = {TEST(refused), TEST(defaults)};
+    return cmocka_run_group_tests_name("gguf_metadata", tests, NULL, NULL);
+}
