@@ -103,6 +103,10 @@ CASES = {
     "gemma3-images": (hf.Gemma3Config, GEMMA, "gemma", "gemma3"),
     "gemma2": (hf.Gemma2Config, GEMMA | dict(num_hidden_layers=3, attn_logit_softcapping=20.0, final_logit_softcapping=5.0),
                "gemma", "gemma2"),
+    "olmo2": (hf.Olmo2Config, ROTARY | dict(hidden_size=64, pad_token_id=None, rope_parameters=scaled("default")), "llama3",
+              "olmo2"),
+    "olmo2-yarn": (hf.Olmo2Config, ROTARY | dict(hidden_size=64, num_key_value_heads=4, pad_token_id=None, rope_parameters=scaled(
+        "yarn", factor=4.0, original_max_position_embeddings=32)), "qwen2", "olmo2"),
     "llama3-mixed": (hf.LlamaConfig, ROTARY | dict(head_dim=16, tie_word_embeddings=False), "llama3",
                      "llama"),
     "qwen2-mixed": (hf.Qwen2Config, ROTARY | dict(num_attention_heads=3, num_key_value_heads=3,
@@ -250,8 +254,9 @@ def as_stored(key, t, config, arch):
              "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down",
              "shared_mlp.output_linear": "ffn_down", "ln_1": "attn_norm", "ln_2": "ffn_norm", "attn.c_attn": "attn_qkv",
              "attn.c_proj": "attn_output", "mlp.c_fc": "ffn_up", "mlp.c_proj": "ffn_down"}
-    if arch.startswith("gemma"):
+    if arch.startswith(("gemma", "olmo")):
         block["post_attention_layernorm"] = "post_attention_norm"
+    if arch.startswith("gemma"):
         t = t + 1 if "norm" in stem else t
     if stem.startswith(("layers.", "h.")):
         _, layer, stem = stem.split(".", 2)

@@ -347,6 +347,70 @@ static void granite(void **state) {
     model_end(&m);
 }
 
+// OLMo 2: norms of the blocks' outputs, norms of all queries and of all keys; llama.cpp takes the
+// rows of queries and keys as they are.
+static void olmo2(void **state) {
+#define OLMO2(d, more)                                                                             \
+    "{\"model_type\": \"olmo2\", \"vocab_size\": 260, \"hidden_size\": " d                         \
+    ", \"intermediate_size\": 3, \"num_hidden_layers\": 1, \"num_attention_heads\": 2, "           \
+    "\"num_key_value_heads\": 1, \"head_dim\": 4, \"max_position_embeddings\": 16, "               \
+    "\"rms_norm_eps\": 0.5, \"rope_theta\": 9" more "}"
+    static const char *const keys[] = {
+        "olmo2.attention.head_count 4 2\n",    "olmo2.attention.layer_norm_rms_epsilon 6 0.5\n",
+        "olmo2.attention.head_count_kv 4 1\n", "olmo2.rope.dimension_count 4 4\n",
+        "olmo2.rope.freq_base 6 9\n",          "blk.0.attn_q_norm.weight 8 type 0",
+        "blk.0.attn_k_norm.weight 4 type 0",   "blk.0.post_attention_norm.weight 8 type 0",
+        "blk.0.post_ffw_norm.weight 8 type 0"};
+    static const struct {
+        const char *config, *says; // says NULL: accepted
+    } cases[] = {{OLMO2("8", ""), NULL},
+                 {OLMO2("12", ""), "2 heads of width 4, but hidden_size is 12"},
+                 {OLMO2("8", ", \"tie_word_embeddings\": true"), "tie_word_embeddings is true"},
+                 {OLMO2("8", ", \"hidden_act\": \"gelu\""), "hidden_act is \"gelu\""},
+                 {OLMO2("8", ", \"num_hidden_layers\": 2"),
+                  "the weights lack what is blk.1.attn_q.weight in a GGUF file"}};
+    for (size_t c = 0; c < CHECK_COUNT(cases); c++) {
+        struct model m;
+        struct reader r;
+        size_t len;
+        model_begin(&m, *state, cases[c].config, GPT2_FORM);
+        model_add(&m, "model.embed_tokens.weight", 260, 8);
+        model_add(&m, IN "self_attn.q_proj.weight", 8, 8);
+        model_add(&m, IN "self_attn.k_proj.weight", 4, 8);
+        model_add(&m, IN "self_attn.v_proj.weight", 4, 8);
+        model_add(&m, IN "self_attn.o_proj.weight", 8, 8);
+        model_add(&m, IN "self_attn.q_norm.weight", 8, 0);
+        model_add(&m, IN "self_attn.k_norm.weight", 4, 0);
+        model_add(&m, IN "post_attention_layernorm.weight", 8, 0);
+        model_add(&m, IN "mlp.gate_proj.weight", 3, 8);
+        model_add(&m, IN "mlp.up_proj.weight", 3, 8);
+        model_add(&m, IN "mlp.down_proj.weight", 8, 3);
+        model_add(&m, IN "post_feedforward_layernorm.weight", 8, 0);
+        model_add(&m, "model.norm.weight", 8, 0);
+        model_add(&m, "lm_head.weight", 260, 8);
+        m.m.dtype = RLHF__TENSOR_F32;
+        if (cases[c].says) {
+            model_refused(&m, cases[c].says);
+            model_end(&m);
+            continue;
+        }
+        const uint8_t *bytes = model_written(&m, &len);
+        const char *head = reader_head(&r, bytes, len);
+        float got[64];
+        for (size_t i = 0; i < CHECK_COUNT(keys); i++)
+            if (!strstr(head, keys[i])) fail_msg("no %s in\n%s", keys[i], head);
+        const char *at = strstr(strstr(head, "\nblk.0.attn_q.weight "), " at ");
+        memcpy(got, r.p + strtoul(at + 4, NULL, 10), sizeof got);
+        assert_memory_equal(got, m.data[1], sizeof got);
+        rlhf__buf_finish(&r.out);
+        model_add(&m, IN "self_attn.q_proj.bias", 8, 0);
+        model_refused(&m, "self_attn.q_proj.bias is not supported in a GGUF file");
+        m.m.n -= 2;
+        model_refused(&m, "the weights lack what is output.weight in a GGUF file");
+        model_end(&m);
+    }
+}
+
 // Phi-3: fused tensors as they are, heads of which a part is rotated, the window, and the two lists
 // of longrope as tensors, in f32.
 static void phi3(void **state) {
@@ -548,6 +612,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(tensors, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(architectures, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(granite, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(olmo2, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(phi3, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(gemma, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(gemma_refused, scratch_setup, scratch_teardown),

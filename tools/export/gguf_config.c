@@ -54,7 +54,7 @@ static rlhf_status find_arch(const json_t *config, const char *dir, struct rlhf_
         return rlhf__fail(err, RLHF_E_INVALID,
                           "%s: a GGUF file holds a language model of model_type llama, mistral, "
                           "qwen2, qwen3, smollm3, granite, granitemoehybrid, gemma2, gemma3_text, "
-                          "phi3 or gpt2; this is %.64s",
+                          "phi3, olmo2 or gpt2; this is %.64s",
                           dir, type ? type : "none");
     out->arch = rlhf__gguf_arch(out->family);
     if (class && !strstr(class, "LMHeadModel") && !strstr(class, "ForCausalLM"))
@@ -174,6 +174,10 @@ rlhf_status rlhf__gguf_config_read(const json_t *config, const char *dir,
     RLHF_TRY(check_activation(config, dir, out->family, err));
     RLHF_TRY(check_rest(config, dir, out->family, err));
     if (out->family == RLHF__GGUF_SMOLLM3) RLHF_TRY(check_layers(config, dir, err));
+    // llama.cpp requires OLMo's output table.
+    const json_t *tied = json_object_get(config, "tie_word_embeddings");
+    if (out->family == RLHF__GGUF_OLMO2 && json_is_true(tied))
+        return refuse(dir, "tie_word_embeddings", tied, err);
     const int gpt2 = out->family == RLHF__GGUF_GPT2;
     int32_t d;
     RLHF_TRY(whole(config, dir, "vocab_size", 0, &out->vocab, err));
@@ -187,7 +191,8 @@ rlhf_status rlhf__gguf_config_read(const json_t *config, const char *dir,
     if (out->head_dim < 2 || out->head_dim % 2)
         return rlhf__fail(err, RLHF_E_INVALID, "%s/config.json: heads of width %d", dir,
                           (int)out->head_dim);
-    if (out->family == RLHF__GGUF_PHI3 && (int64_t)out->heads * out->head_dim != d)
+    const int same_width = out->family == RLHF__GGUF_PHI3 || out->family == RLHF__GGUF_OLMO2;
+    if (same_width && (int64_t)out->heads * out->head_dim != d)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "%s/config.json: %d heads of width %d, but hidden_size is %d, which a "
                           "GGUF file of this architecture cannot represent",

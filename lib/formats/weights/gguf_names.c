@@ -16,9 +16,11 @@ enum {
     PHI3 = 1 << RLHF__GGUF_PHI3,
     GEMMA2 = 1 << RLHF__GGUF_GEMMA2,
     GEMMA3 = 1 << RLHF__GGUF_GEMMA3,
+    OLMO2 = 1 << RLHF__GGUF_OLMO2,
     GPT2 = 1 << RLHF__GGUF_GPT2,
     SPLIT = LLAMA | QWEN2 | QWEN3 | SMOLLM3 | GRANITE, // a matrix each for q, k, v, gate and up
-    ROTARY = SPLIT | PHI3,
+    BEFORE = SPLIT | PHI3,                             // norms before attention and the MLP
+    ROTARY = BEFORE | OLMO2,
     GEMMA = GEMMA2 | GEMMA3,
     ADJACENT = LLAMA | SMOLLM3 | GRANITE, // llama.cpp stores rotary pairs next to each other
     NONE = 0
@@ -42,6 +44,7 @@ static const struct {
     {"phi3", RLHF__GGUF_PHI3, "Phi3ForCausalLM"},
     {"gemma2", RLHF__GGUF_GEMMA2, "Gemma2ForCausalLM"},
     {"gemma3_text", RLHF__GGUF_GEMMA3, "Gemma3ForCausalLM"},
+    {"olmo2", RLHF__GGUF_OLMO2, "Olmo2ForCausalLM"},
     {"gpt2", RLHF__GGUF_GPT2, "GPT2LMHeadModel"},
 };
 enum { N_TYPES = sizeof types / sizeof *types };
@@ -117,17 +120,17 @@ struct name {
 };
 
 static const struct name rotary_block[] = {
-    {"input_layernorm", "attn_norm", RLHF__GGUF_AS_IS, ROTARY, NONE},
+    {"input_layernorm", "attn_norm", RLHF__GGUF_AS_IS, BEFORE, NONE},
     {"self_attn.q_proj", "attn_q", RLHF__GGUF_PAIR_Q, SPLIT, LLAMA | QWEN2 | GRANITE},
     {"self_attn.k_proj", "attn_k", RLHF__GGUF_PAIR_K, SPLIT, LLAMA | QWEN2 | GRANITE},
     {"self_attn.v_proj", "attn_v", RLHF__GGUF_AS_IS, SPLIT, LLAMA | QWEN2 | GRANITE},
-    {"self_attn.o_proj", "attn_output", RLHF__GGUF_AS_IS, ROTARY, LLAMA | GRANITE},
+    {"self_attn.o_proj", "attn_output", RLHF__GGUF_AS_IS, BEFORE, LLAMA | GRANITE},
     {"self_attn.q_norm", "attn_q_norm", RLHF__GGUF_AS_IS, QWEN3, NONE},
     {"self_attn.k_norm", "attn_k_norm", RLHF__GGUF_AS_IS, QWEN3, NONE},
-    {"post_attention_layernorm", "ffn_norm", RLHF__GGUF_AS_IS, ROTARY, NONE},
+    {"post_attention_layernorm", "ffn_norm", RLHF__GGUF_AS_IS, BEFORE, NONE},
     {"mlp.gate_proj", "ffn_gate", RLHF__GGUF_AS_IS, SPLIT, LLAMA | GRANITE},
     {"mlp.up_proj", "ffn_up", RLHF__GGUF_AS_IS, SPLIT, LLAMA | GRANITE},
-    {"mlp.down_proj", "ffn_down", RLHF__GGUF_AS_IS, ROTARY, LLAMA | GRANITE},
+    {"mlp.down_proj", "ffn_down", RLHF__GGUF_AS_IS, BEFORE, LLAMA | GRANITE},
     {"self_attn.qkv_proj", "attn_qkv", RLHF__GGUF_AS_IS, PHI3, NONE},
     {"mlp.gate_up_proj", "ffn_up", RLHF__GGUF_AS_IS, PHI3, NONE},
     {"shared_mlp.input_linear", "ffn_gate", RLHF__GGUF_GATE_UP, GRANITE, NONE},
@@ -138,6 +141,20 @@ static const struct name rotary_outside[] = {
     {"embed_tokens", "token_embd", RLHF__GGUF_AS_IS, ROTARY, NONE},
     {"norm", "output_norm", RLHF__GGUF_AS_IS, ROTARY, NONE},
     {"lm_head", "output", RLHF__GGUF_AS_IS, ROTARY, NONE},
+    {0},
+};
+static const struct name olmo_block[] = {
+    {"self_attn.q_proj", "attn_q", RLHF__GGUF_AS_IS, OLMO2, NONE},
+    {"self_attn.k_proj", "attn_k", RLHF__GGUF_AS_IS, OLMO2, NONE},
+    {"self_attn.v_proj", "attn_v", RLHF__GGUF_AS_IS, OLMO2, NONE},
+    {"self_attn.o_proj", "attn_output", RLHF__GGUF_AS_IS, OLMO2, NONE},
+    {"self_attn.q_norm", "attn_q_norm", RLHF__GGUF_AS_IS, OLMO2, NONE},
+    {"self_attn.k_norm", "attn_k_norm", RLHF__GGUF_AS_IS, OLMO2, NONE},
+    {"post_attention_layernorm", "post_attention_norm", RLHF__GGUF_AS_IS, OLMO2, NONE},
+    {"mlp.gate_proj", "ffn_gate", RLHF__GGUF_AS_IS, OLMO2, NONE},
+    {"mlp.up_proj", "ffn_up", RLHF__GGUF_AS_IS, OLMO2, NONE},
+    {"mlp.down_proj", "ffn_down", RLHF__GGUF_AS_IS, OLMO2, NONE},
+    {"post_feedforward_layernorm", "post_ffw_norm", RLHF__GGUF_AS_IS, OLMO2, NONE},
     {0},
 };
 static const struct name gemma_block[] = {
@@ -192,6 +209,7 @@ static const struct {
     [RLHF__GGUF_PHI3] = {"model.", "layers.", rotary_block, rotary_outside, "phi3"},
     [RLHF__GGUF_GEMMA2] = {"model.", "layers.", gemma_block, gemma_outside, "gemma2"},
     [RLHF__GGUF_GEMMA3] = {"model.", "layers.", gemma_block, gemma_outside, "gemma3"},
+    [RLHF__GGUF_OLMO2] = {"model.", "layers.", olmo_block, rotary_outside, "olmo2"},
     [RLHF__GGUF_GPT2] = {"transformer.", "h.", gpt2_block, gpt2_outside, "gpt2"},
 };
 

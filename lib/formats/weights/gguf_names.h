@@ -17,6 +17,7 @@ enum rlhf__gguf_family {
     RLHF__GGUF_PHI3,
     RLHF__GGUF_GEMMA2,
     RLHF__GGUF_GEMMA3,
+    RLHF__GGUF_OLMO2,
     RLHF__GGUF_GPT2,
     RLHF__GGUF_N_FAMILIES
 };
