@@ -15,12 +15,13 @@ enum family {
     GRANITE,
     GRANITE_HYBRID,
     PHI3,
-    OLMO2
+    OLMO2,
+    OLMO3
 };
-static const char *const names[] = {"llama",   "mistral",          "qwen2",      "qwen3",
-                                    "smollm3", "gemma2",           "vaultgemma", "gemma3_text",
-                                    "granite", "granitemoehybrid", "phi3",       "olmo2",
-                                    NULL};
+static const char *const names[] = {
+    "llama",  "mistral",    "qwen2",       "qwen3",   "smollm3",
+    "gemma2", "vaultgemma", "gemma3_text", "granite", "granitemoehybrid",
+    "phi3",   "olmo2",      "olmo3",       NULL};
 
 // Granite 4: gate and up projection are one tensor.
 static const struct rlhf_tf_name hybrid_layers[] = {
@@ -68,7 +69,7 @@ static const struct rlhf_tf_family families[] = {
                  .tied = 1,
                  .rope_theta = 2e6},
     // 2024: every second layer has a window (Gemma Team 2024)
-    [GEMMA2] = {.reads = RLHF_TF_READS_ATTENTION_BIAS | RLHF_TF_READS_KINDS |
+    [GEMMA2] = {.reads = RLHF_TF_READS_ATTENTION_BIAS | RLHF_TF_READS_KINDS | RLHF_TF_READS_GEMMA |
                          RLHF_TF_READS_SCORE_CAP | RLHF_TF_NEEDS_CAPS | RLHF_TF_NEEDS_KV_HEADS,
                 .norm_at = RLHF_TF_NORM_AROUND,
                 .norm_offset = 1,
@@ -78,7 +79,7 @@ static const struct rlhf_tf_family families[] = {
                 .tied = 1},
     // 2025: Gemma 2 without norms after the blocks
     [VAULTGEMMA] = {.reads = RLHF_TF_READS_ATTENTION_BIAS | RLHF_TF_READS_KINDS |
-                             RLHF_TF_READS_SCORE_CAP | RLHF_TF_NEEDS_KV_HEADS,
+                             RLHF_TF_READS_GEMMA | RLHF_TF_READS_SCORE_CAP | RLHF_TF_NEEDS_KV_HEADS,
                     .layers = vault_layers,
                     .norm_offset = 1,
                     .root_embed = 1,
@@ -86,14 +87,16 @@ static const struct rlhf_tf_family families[] = {
                     .head_dim = 256,
                     .tied = 1},
     // Gemma 3 without images (2025)
-    [GEMMA3] = {.reads = RLHF_TF_READS_ATTENTION_BIAS | RLHF_TF_READS_KINDS |
+    [GEMMA3] = {.reads = RLHF_TF_READS_ATTENTION_BIAS | RLHF_TF_READS_KINDS | RLHF_TF_READS_GEMMA |
                          RLHF_TF_READS_KIND_ROPE | RLHF_TF_NEEDS_KV_HEADS,
                 .norm_at = RLHF_TF_NORM_AROUND,
                 .norm_offset = 1,
                 .qk_norm = RLHF_TF_QK_NORM_HEAD,
                 .root_embed = 1,
                 .head_dim = 256,
-                .tied = 1},
+                .tied = 1,
+                .rope_theta = 1e6,
+                .sliding_theta = 1e4},
     // Granite 3 (2024)
     [GRANITE] = {.reads =
                      RLHF_TF_READS_ATTENTION_BIAS | RLHF_TF_READS_MLP_BIAS | RLHF_TF_READS_SCALARS},
@@ -107,6 +110,14 @@ static const struct rlhf_tf_family families[] = {
     [OLMO2] = {.reads = RLHF_TF_READS_ATTENTION_BIAS,
                .norm_at = RLHF_TF_NORM_AFTER,
                .qk_norm = RLHF_TF_QK_NORM_WIDTH},
+    // 2025: OLMo 2 with windows in three of four layers
+    [OLMO3] = {.reads =
+                   RLHF_TF_READS_ATTENTION_BIAS | RLHF_TF_READS_KINDS | RLHF_TF_READS_KIND_ROPE,
+               .norm_at = RLHF_TF_NORM_AFTER,
+               .qk_norm = RLHF_TF_QK_NORM_WIDTH,
+               .full_every = 4,
+               .rope_theta = 5e5,
+               .sliding_theta = 5e5},
 };
 
 struct config {
@@ -129,8 +140,9 @@ static rlhf_status create(const rlhf_host *host, const void *config, void **self
 static const rlhf_plugin descriptor = {
     .id = "org.rlhf-host.model.llama",
     .version = RLHF_SDK_VERSION,
-    .summary = "llama, mistral, qwen2, qwen3, smollm3, gemma2, vaultgemma, gemma3_text, granite, "
-               "granitemoehybrid, phi3, olmo2: causal language model and sequence classifier",
+    .summary =
+        "llama, mistral, qwen2, qwen3, smollm3, gemma2, vaultgemma, gemma3_text, granite, "
+        "granitemoehybrid, phi3, olmo2, olmo3: causal language model and sequence classifier",
     .vendor = "rlhf-host",
     .license = "Apache-2.0",
     RLHF_TF_PLUGIN(struct config, opts, create),

@@ -81,6 +81,20 @@ static const char phi3[] =
     "\"original_max_position_embeddings\": 16, \"long_factors\": true, \"rope_scaling\": "
     "{\"type\": \"longrope\", \"short_factor\": [1, 1], \"long_factor\": [1.5, 40]}}\n";
 
+// Norms after the blocks, and of all queries and all keys of a token. OLMo 3 has a window in the
+// first layer, and stretched positions in the second; the older form of the file.
+static const char olmo2[] =
+    "{\"model_type\": \"olmo2\", \"architectures\": [\"Olmo2ForCausalLM\"], " SHAPE ", "
+    "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"attention_bias\": false, "
+    "\"tie_word_embeddings\": false, \"rope_theta\": 500000, \"rope_scaling\": null}\n";
+static const char olmo3[] =
+    "{\"model_type\": \"olmo3\", \"architectures\": [\"Olmo3ForCausalLM\"], " SHAPE ", "
+    "\"num_attention_heads\": 4, \"num_key_value_heads\": 4, \"attention_bias\": false, "
+    "\"tie_word_embeddings\": false, \"sliding_window\": 9, \"layer_types\": "
+    "[\"sliding_attention\", \"full_attention\"], \"rope_theta\": 500000, \"rope_scaling\": "
+    "{\"rope_type\": \"yarn\", \"factor\": 4.0, \"original_max_position_embeddings\": 16, "
+    "\"attention_factor\": 1.1386294361119891, \"beta_fast\": 32, \"beta_slow\": 1}}\n";
+
 static void done(struct e2e *t, int status) {
     if (status) fail_msg("exit %d\n%s", status, t->out);
 }
@@ -88,9 +102,9 @@ static void done(struct e2e *t, int status) {
 static int models(void **state) {
     if (e2e_setup(state)) return 1;
     struct e2e *t = *state;
-    done(t,
-         e2e_shell(t, "for m in llama qwen2 qwen3 mistral smollm3 granite gemma3 gemma2 phi3; do "
-                      "cp -r model $m; done"));
+    done(t, e2e_shell(t, "for m in llama qwen2 qwen3 mistral smollm3 granite gemma3 gemma2 phi3 "
+                         "olmo2 olmo3; do "
+                         "cp -r model $m; done"));
     e2e_write(t, "llama/config.json", llama);
     e2e_write(t, "qwen3/config.json", qwen3);
     e2e_write(t, "smollm3/config.json", smollm3);
@@ -100,6 +114,8 @@ static int models(void **state) {
     e2e_write(t, "gemma3/config.json", gemma3);
     e2e_write(t, "gemma2/config.json", gemma2);
     e2e_write(t, "phi3/config.json", phi3);
+    e2e_write(t, "olmo2/config.json", olmo2);
+    e2e_write(t, "olmo3/config.json", olmo3);
     e2e_write(
         t, "pairs.jsonl",
         "{\"prompt\": \"the film\", \"chosen\": \" was good.\", \"rejected\": \" was bad\"}\n"
@@ -193,6 +209,12 @@ static void gemma3_judges(void **state) {
 static void phi3_runs(void **state) { runs_of(*state, "phi3"); }
 static void phi3_judges(void **state) { judges_of(*state, "phi3"); }
 static void gemma2_judges(void **state) { judges_of(*state, "gemma2"); }
+static void olmo_runs(void **state) {
+    runs_of(*state, "olmo2");
+    runs_of(*state, "olmo3");
+}
+static void olmo2_judges(void **state) { judges_of(*state, "olmo2"); }
+static void olmo3_judges(void **state) { judges_of(*state, "olmo3"); }
 
 // Checkpoints and exports keep every field of config.json. Some versions of transformers halved
 // the window at each save.
@@ -246,9 +268,14 @@ static void refused(void **state) {
          "num_local_experts 8 is not implemented"},
         {"phi3", "s/\\[1.5, 40\\]/[1.5, 0]/", "rope_scaling.long_factor must be a list of numbers"},
         {"phi3", "s/\\[1.5, 40\\]/[1.5]/", "rope_scaling.long_factor has 1 numbers; it must have"},
+        {"mistral", "s/\"sliding_window\": 8/\"sliding_window\": -1/",
+         "sliding_window is -1; it must be null or an integer of at least 1"},
+        {"phi3", "s/\"partial_rotary_factor\": 0.5/\"partial_rotary_factor\": -1/",
+         "partial_rotary_factor -1 rotates -8 elements of a head of 8"},
+        {"olmo3", "s/500000/100/", "rope_theta is 100, and it is not clear"},
         {"qwen3", "s/\"qwen3\"/\"qwen3_moe\"/",
          "model_type 'qwen3_moe' is not supported; supported: distilbert, gemma2, gemma3_text, "
-         "gpt2, granite, granitemoehybrid, llama, mistral, olmo2, phi3, qwen2, qwen3, "
+         "gpt2, granite, granitemoehybrid, llama, mistral, olmo2, olmo3, phi3, qwen2, qwen3, "
          "smollm3, vaultgemma"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -285,10 +312,12 @@ static void null_is_not_missing(void **state) {
 
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, models, e2e_teardown)
-    const struct CMUnitTest tests[] = {
-        T(llama_runs),    T(qwen_runs),   T(smollm3_runs),       T(granite_runs),   T(windows_run),
-        T(llama_judges),  T(qwen_judges), T(smollm3_judges),     T(granite_judges), T(gemma3_runs),
-        T(gemma3_judges), T(gemma2_runs), T(gemma2_judges),      T(phi3_runs),      T(phi3_judges),
-        T(settings_stay), T(refused),     T(null_is_not_missing)};
+    const struct CMUnitTest tests[] = {T(llama_runs),    T(qwen_runs),      T(smollm3_runs),
+                                       T(granite_runs),  T(windows_run),    T(llama_judges),
+                                       T(qwen_judges),   T(smollm3_judges), T(granite_judges),
+                                       T(gemma3_runs),   T(gemma3_judges),  T(gemma2_runs),
+                                       T(gemma2_judges), T(phi3_runs),      T(phi3_judges),
+                                       T(olmo_runs),     T(olmo2_judges),   T(olmo3_judges),
+                                       T(settings_stay), T(refused),        T(null_is_not_missing)};
     return cmocka_run_group_tests_name("e2e_decoders", tests, NULL, NULL);
 }

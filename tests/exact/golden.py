@@ -23,7 +23,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 GOLDEN = os.path.join(HERE, "golden.txt")
 LEVELS = ("amx", "avx512_bf16", "avx512", "avx2", "baseline", "neon")
 # jobs that `baseline` runs too; it takes ten times as long as avx2
-SMALL = ("llama", "qwen3", "smollm3", "window", "granite", "gemma3", "gemma2", "phi3", "olmo2")
+SMALL = ("llama", "qwen3", "smollm3", "window", "granite", "gemma3", "gemma2", "phi3", "olmo2", "olmo3")
 
 SAMPLED = "--set batch.size=8 --set sampling.max_new_tokens=12 --phases 2"
 ROWS = "--set batch.size=8 --phases 2"
@@ -35,7 +35,7 @@ RANDOM = "--set policy.init=random"
 BEFORE = {job: f"--algo sft.so --policy {model} --data texts.jsonl --phases 1 --set batch.size=8 {RANDOM} {BOS}"
           for job, model in (("llama", "llama"), ("smollm3_low_rank", "smollm3"), ("granite_low_rank", "granite"),
                             ("gemma3_low_rank", "gemma3"), ("gemma2_low_rank", "gemma2"), ("phi3_low_rank", "phi3"),
-                            ("olmo2_low_rank", "olmo2"))}
+                            ("olmo2_low_rank", "olmo2"), ("olmo3_low_rank", "olmo3"))}
 JOBS = {
     "ppo": f"--algo ppo.so --reward imdb.so {SAMPLED}",
     "grpo": f"--algo grpo.so --reward imdb.so {SAMPLED} --set algo.group_size=4 "
@@ -76,6 +76,10 @@ JOBS = {
              f"{RANDOM} {BOS} --set algo.group_size=4",
     "olmo2_low_rank": f"--algo ppo.so --policy trained --prompts prompts.jsonl --reward python.so:file=reward.py,function=score "
                       f"{TINY} --set policy.adapter.rank=4 {BOS}",
+    "olmo3": f"--algo grpo.so --policy olmo3 --prompts prompts.jsonl --reward python.so:file=reward.py,function=score {LONG} "
+             f"{RANDOM} {BOS} --set algo.group_size=4",
+    "olmo3_low_rank": f"--algo ppo.so --policy trained --prompts prompts.jsonl --reward python.so:file=reward.py,function=score "
+                      f"{LONG} --set policy.adapter.rank=4 {BOS}",
 }
 QUIET = "--set log.tensorboard=false --set log.samples_every=1 --out run"
 
@@ -119,6 +123,13 @@ PHI3 = {"model_type": "phi3", "architectures": ["Phi3ForCausalLM"], "intermediat
 OLMO2 = {"model_type": "olmo2", "architectures": ["Olmo2ForCausalLM"], "intermediate_size": 600, "num_attention_heads": 4,
          "num_key_value_heads": 2, "attention_bias": True, "rope_theta": 5e5}
 
+# OLMo 2 with a window and positions of its own in the first layer, and stretched positions in the second
+OLMO3 = {"model_type": "olmo3", "architectures": ["Olmo3ForCausalLM"], "intermediate_size": 600, "num_attention_heads": 4,
+         "num_key_value_heads": 2, "sliding_window": 13, "layer_types": ["sliding_attention", "full_attention"],
+         "rope_parameters": {
+             "sliding_attention": {"rope_type": "default", "rope_theta": 1e3},
+             "full_attention": {"rope_type": "yarn", "rope_theta": 1e4, "factor": 4.0, "original_max_position_embeddings": 16}}}
+
 
 def write_lines(path, lines):
     with open(path, "w") as f:
@@ -140,7 +151,8 @@ def prepare(build, where):
     with open(f"{source}/config.json") as f:
         gpt2 = json.load(f)
     for name, config in (("llama", LLAMA), ("qwen3", QWEN3), ("smollm3", SMOLLM3), ("mistral", MISTRAL), ("qwen2", QWEN2),
-                         ("granite", GRANITE), ("gemma3", GEMMA3), ("gemma2", GEMMA2), ("phi3", PHI3), ("olmo2", OLMO2)):
+                         ("granite", GRANITE), ("gemma3", GEMMA3), ("gemma2", GEMMA2), ("phi3", PHI3), ("olmo2", OLMO2),
+                         ("olmo3", OLMO3)):
         shutil.copytree(source, f"{where}/{name}")
         ids = {k: gpt2[k] for k in ("vocab_size", "bos_token_id", "eos_token_id") if k in gpt2}
         with open(f"{where}/{name}/config.json", "w") as f:

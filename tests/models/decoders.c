@@ -89,8 +89,17 @@ static const struct setting hybrid_no_rope[] = {WIDE, HYBRID, END};
 
 const struct setting tiny_olmo2[] = {
     WIDE, {"attention_bias", "1"}, {"rms_norm_eps", "1e-3"}, END};
+#define FULL(key, value) ROPE("full_attention." key, value)
 static const struct setting olmo2_tied[] = {
     TINY, {"tie_word_embeddings", "true"}, {"rms_norm_eps", "1e-5"}, {"rope_theta", "1000"}, END};
+const struct setting tiny_olmo3[] = {
+    WIDE, {"attention_bias", "1"}, {"rms_norm_eps", "1e-5"}, {"sliding_window", "3"},
+    {"layer_types", "sliding_attention,full_attention"}, FULL("rope_type", "yarn"),
+    FULL("factor", "3"), FULL("rope_theta", "100"), FULL("beta_fast", "2"),
+    FULL("beta_slow", "0.5"), FULL("attention_factor", "1.3"),
+    FULL("original_max_position_embeddings", "8"),
+    ROPE("sliding_attention.rope_type", "default"), ROPE("sliding_attention.rope_theta", "50"),
+    END};
 
 // What the plugins llama.so and outside_family.so compute alike.
 static const struct setting outside_granite[] = {
@@ -161,6 +170,7 @@ const struct decoder decoders[N_DECODERS] = {
     {"phi3_long", "phi3", long_phi3, 0, 0},
     {"olmo2", "olmo2", tiny_olmo2, 0, 0},
     {"olmo2_tied", "olmo2", olmo2_tied, 0, 0},
+    {"olmo3", "olmo3", tiny_olmo3, 0, 0},
     {"granite", "outside_family", outside_granite, 0, 0},
     {"smollm3", "outside_family", outside_no_rope, 0, 0},
     {"olmo2", "outside_family", outside_olmo2, 0, 0},

@@ -11,7 +11,7 @@ struct decoder {
     int32_t partly, reserved;
 };
 
-enum { N_DECODERS = 31 };
+enum { N_DECODERS = 32 };
 extern const struct decoder decoders[N_DECODERS];
 // Two models that together cover everything. tiny_qwen2 has grouped heads, biases and a tied head.
 // tiny_qwen3 has norms of heads, wide heads, an untied head and stretched positions.
@@ -31,6 +31,8 @@ extern const struct setting tiny_gemma2[]; // capped scores; a window in every s
 extern const struct setting tiny_phi3[], long_phi3[];
 // norms after blocks, and of all queries and all keys of a token
 extern const struct setting tiny_olmo2[];
+// the same with windows and positions by kind of layer
+extern const struct setting tiny_olmo3[];
 // pad_token_id 29
 extern const struct setting llama_score[], qwen3_score[], smollm3_score[], gemma2_score[],
     phi3_score[], olmo2_score[];

@@ -231,6 +231,11 @@ DECODERS = {
                                           partial_rotary_factor=0.5)),
     "olmo2": (hf.Olmo2ForCausalLM, hf.Olmo2Config(**WIDE, attention_bias=True, rms_norm_eps=1e-3)),
     "olmo2_tied": (hf.Olmo2ForCausalLM, hf.Olmo2Config(**TINY, tie_word_embeddings=True, rope_theta=1000.0)),
+    "olmo3": (hf.Olmo3ForCausalLM, hf.Olmo3Config(
+        **WIDE, sliding_window=3, layer_types=["sliding_attention", "full_attention"], attention_bias=True,
+        rope_parameters=dict(full_attention=dict(rope_type="yarn", factor=3.0, rope_theta=100.0, beta_fast=2.0,
+                                                 beta_slow=0.5, attention_factor=1.3, original_max_position_embeddings=8),
+                             sliding_attention=dict(rope_type="default", rope_theta=50.0)))),
 }
 # The same with other positions: log-probs and the gradients of one matrix.
 ROTARY = {

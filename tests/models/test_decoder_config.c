@@ -13,6 +13,8 @@ static const struct setting shape[N_SHAPE] = {{"vocab_size", "61"},
                                               {"num_key_value_heads", "2"},
                                               {"max_position_embeddings", "24"}};
 
+#define MISSING "-2147483648" // RLHF_TF_MISSING
+
 struct a_case {
     const char *plugin;
     struct setting more[MAX_MORE]; // added to the shape
@@ -77,7 +79,7 @@ static void test_refused(void **state) {
         {"llama", {{"head_dim", "7"}}, "head_dim (7) must be even"},
         {"llama", {{"vocab_size", "0"}}, "vocab_size must be an integer of at least 1"},
         {"mistral",
-         {{"num_key_value_heads", "-1"}},
+         {{"num_key_value_heads", MISSING}},
          "num_key_value_heads is missing; this model_type needs it"},
         {"qwen2",
          {{"use_sliding_window", "1"}, {"layer_types", "full_attention"}},
@@ -95,7 +97,7 @@ static void test_refused(void **state) {
          {{"layer_types", "full_attention,sliding_attention"}},
          "for layer 1, but this model_type has no windows"},
         {"qwen2",
-         {{"num_key_value_heads", "-1"}},
+         {{"num_key_value_heads", MISSING}},
          "num_key_value_heads is missing; this model_type needs it"},
         {"llama",
          {{"rope_parameters.rope_type", "dynamic"}},
@@ -148,7 +150,7 @@ static void test_refused(void **state) {
          {{"use_sliding_window", "1"}, {"sliding_window", "8"}},
          "use_sliding_window true, with a sliding_window of 8 in the layers that do not"},
         {"smollm3",
-         {{"num_key_value_heads", "-1"}},
+         {{"num_key_value_heads", MISSING}},
          "num_key_value_heads is missing; this model_type needs it"},
         {"granitemoehybrid",
          {{"layer_types", "attention,attention"}},
@@ -170,6 +172,34 @@ static void test_refused(void **state) {
         {"llama",
          {{"rope_parameters.rope_type", "yarn"}, {"rope_parameters.rope_theta", "1"}},
          "rope_parameters.rope_theta must be above 1"},
+        {"mistral",
+         {{"sliding_window", "-1"}},
+         "sliding_window is -1; it must be null or an integer of at least 1"},
+        {"olmo2",
+         {{"num_key_value_heads", "-1"}},
+         "num_key_value_heads is -1; it must be null or an integer of at least 1"},
+        {"granitemoehybrid",
+         {{"layer_types", "attention,attention"}, {"num_local_experts", "-1"}},
+         "num_local_experts -1 is not implemented"},
+        {"llama", {{"partial_rotary_factor", "-1"}}, "partial_rotary_factor -1 is not"},
+        {"llama",
+         {{"rope_scaling.partial_rotary_factor", "-0.5"}},
+         "rope_scaling.partial_rotary_factor -0.5 is not"},
+        {"phi3",
+         {{"partial_rotary_factor", "-1"}},
+         "partial_rotary_factor -1 rotates -4 elements of a head of 4; known: an even number"},
+        {"olmo3",
+         {{"rope_theta", "100"}},
+         "rope_theta is 100, and it is not clear whether it is that of the layers with a window"},
+        {"olmo3",
+         {{"rope_parameters.full_attention.rope_type", "llama3"}},
+         "full_attention.rope_type \"llama3\" is not implemented; known: default, linear, yarn"},
+        {"olmo3",
+         {{"rope_parameters.sliding_attention.rope_type", "yarn"}},
+         "sliding_attention.rope_type \"yarn\" is not implemented; known: default, linear"},
+        {"olmo3",
+         {{"sliding_window", "0"}, {"layer_types", "sliding_attention,full_attention"}},
+         "layer_types has \"sliding_attention\" for layer 0, but sliding_window is null"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         check(&cases[i]);
@@ -181,7 +211,7 @@ static void test_accepted(void **state) {
     static const struct a_case cases[] = {
         {"llama", {{"pretraining_tp", "1"}, {"sliding_window", "8"}}, NULL},
         {"llama", {{"num_key_value_heads", "0"}}, NULL},
-        {"llama", {{"num_key_value_heads", "-1"}}, NULL},
+        {"llama", {{"num_key_value_heads", MISSING}}, NULL},
         {"qwen2", {{"num_key_value_heads", "0"}}, NULL}, // null
         {"mistral", {{"sliding_window", "24"}}, NULL},
         {"mistral",
@@ -195,7 +225,11 @@ static void test_accepted(void **state) {
         {"qwen2", {{"sliding_window", "8"}, {"max_window_layers", "0"}}, NULL},
         {"qwen2", {{"rope_parameters.rope_type", "yarn"}}, NULL}, // factor: ratio of the contexts
         {"qwen2", {{"hidden_size", "18"}, {"head_dim", "4"}}, NULL},
-        {"phi3", {{"num_key_value_heads", "-1"}, {"rope_parameters.rope_theta", "500"}}, NULL},
+        {"olmo3", {{"sliding_window", "8"}, {"rope_theta", "500000"}}, NULL},
+        {"olmo3",
+         {{"rope_theta", "100"}, {"rope_parameters.sliding_attention.rope_theta", "100"}},
+         NULL},
+        {"phi3", {{"num_key_value_heads", MISSING}, {"rope_parameters.rope_theta", "500"}}, NULL},
         {"llama", {{"partial_rotary_factor", "1"}}, NULL},
         {"smollm3", {{"no_rope_layers", "1,1,0,1"}}, NULL}, // more than layers
         {"vaultgemma", {{"sliding_window", "8"}}, NULL},    // without caps

@@ -34,7 +34,8 @@ static const struct shape tiny_decoders[] = {{"qwen2", "qwen2", tiny_qwen2, 61, 
                                              {"granite", "granite", tiny_granite, 61, 7, 12, 5},
                                              {"phi3", "phi3", tiny_phi3, 61, 7, 12, 2},
                                              {"longrope", "phi3", long_phi3, 61, 7, 12, 2},
-                                             {"olmo2", "olmo2", tiny_olmo2, 61, 7, 12, 5}};
+                                             {"olmo2", "olmo2", tiny_olmo2, 61, 7, 12, 5},
+                                             {"olmo3", "olmo3", tiny_olmo3, 61, 7, 12, 2}};
 static const struct shape wide_decoders[] = {
     {"wide", "qwen3", wider_qwen3, 1037, 40, 50, 2},
     {"wide window", "qwen2", wider_window, 1037, 40, 50, 2}};

@@ -21,6 +21,7 @@ static const struct kind {
     {"gemma3_text", tiny_gemma3, RLHF_HEAD_LOGP | RLHF_HEAD_ENTROPY, 0, RLHF_VALUE_NONE, 0},
     {"smollm3", tiny_smollm3, RLHF_HEAD_LOGP, 0, RLHF_VALUE_NONE, 0},
     {"olmo2", tiny_olmo2, RLHF_HEAD_LOGP | RLHF_HEAD_ENTROPY, 0, RLHF_VALUE_NONE, 0},
+    {"olmo3", tiny_olmo3, RLHF_HEAD_LOGP | RLHF_HEAD_ENTROPY, 0, RLHF_VALUE_NONE, 0},
     {"granitemoehybrid", tiny_hybrid, RLHF_HEAD_LOGP | RLHF_HEAD_ENTROPY, 0, RLHF_VALUE_NONE, 0},
     {"distilbert", tiny_post_norm, RLHF_HEAD_SCORE, VEC_LABELS, RLHF_VALUE_NONE, 0},
 };

@@ -107,6 +107,15 @@ CASES = {
               "olmo2"),
     "olmo2-yarn": (hf.Olmo2Config, ROTARY | dict(hidden_size=64, num_key_value_heads=4, pad_token_id=None, rope_parameters=scaled(
         "yarn", factor=4.0, original_max_position_embeddings=32)), "qwen2", "olmo2"),
+    "olmo3": (hf.Olmo3Config, ROTARY | dict(hidden_size=64, num_hidden_layers=5, sliding_window=6, pad_token_id=None), "llama3",
+              "olmo2"),
+    "olmo3-yarn": (hf.Olmo3Config, ROTARY | dict(
+        hidden_size=64, num_hidden_layers=5, sliding_window=6, pad_token_id=None, rope_parameters={
+            "full_attention": scaled("yarn", factor=4.0, original_max_position_embeddings=32, beta_fast=32.0, beta_slow=1.0,
+                                     attention_factor=0.1 * math.log(4) + 1), "sliding_attention": scaled("default")}),
+        "qwen2", "olmo2"),
+    "olmo3-old": (hf.Olmo3Config, ROTARY | dict(hidden_size=64, num_hidden_layers=4, sliding_window=6, pad_token_id=None), "llama3",
+                  "olmo2"),
     "llama3-mixed": (hf.LlamaConfig, ROTARY | dict(head_dim=16, tie_word_embeddings=False), "llama3",
                      "llama"),
     "qwen2-mixed": (hf.Qwen2Config, ROTARY | dict(num_attention_heads=3, num_key_value_heads=3,
@@ -115,6 +124,8 @@ CASES = {
 # Fields of config.json as older versions wrote them, together with today's fields. transformers
 # decides which of the two counts.
 OLDER = {
+    "olmo3-old": dict(rope_theta=5e5, rope_parameters=None, rope_scaling=dict(
+        rope_type="yarn", factor=4.0, original_max_position_embeddings=32, beta_fast=32, beta_slow=1)),
     "llama3-mixed": dict(rope_theta=50000.0, original_max_position_embeddings=32,
                          rope_scaling=dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0,
                                            high_freq_factor=4.0,
@@ -336,9 +347,13 @@ def expected_keys(name, c, arch, dtype, tok):
         return keys
     width = getattr(c, "head_dim", None) or c.hidden_size // c.num_attention_heads
     rope = c.rope_parameters
-    if arch == "gemma3":
+    if "full_attention" in rope:
         rope = rope["full_attention"]
+    if arch == "gemma3":
         keys[f"{arch}.rope.freq_base_swa"] = 10000.0
+    if c.model_type == "olmo3":
+        keys |= {f"{arch}.attention.sliding_window": c.sliding_window,
+                 f"{arch}.attention.sliding_window_pattern": [t == "sliding_attention" for t in c.layer_types]}
     keys |= {f"{arch}.attention.layer_norm_rms_epsilon": c.rms_norm_eps,
              f"{arch}.attention.head_count_kv": c.num_key_value_heads,
              f"{arch}.attention.key_length": width, f"{arch}.attention.value_length": width,

@@ -128,6 +128,19 @@ FAMILIES = {
     "olmo2-heads": lambda: config(hf.Olmo2Config, num_attention_heads=4, head_dim=256, rms_norm_eps=1e-3),
     "olmo2-yarn": lambda: config(hf.Olmo2Config, rope_parameters=dict(YARN), num_key_value_heads=3),
     "olmo2-llama3": lambda: config(hf.Olmo2Config, rope_parameters=dict(LLAMA3), tie_word_embeddings=True, hidden_act="gelu"),
+    # Without a list, all layers but every fourth have the window.
+    "olmo3": lambda: config(hf.Olmo3Config, num_hidden_layers=5, sliding_window=9, head_dim=8),
+    "olmo3-yarn": lambda: config(hf.Olmo3Config, sliding_window=17, layer_types=[
+        "sliding_attention", "full_attention", "sliding_attention"], rope_parameters={"full_attention": dict(YARN), "sliding_attention": {
+            "rope_type": "default", "rope_theta": 100.0}}, num_key_value_heads=6),
+    "olmo3-old": lambda: config(hf.Olmo3Config, sliding_window=1, layer_types=["full_attention", "sliding_attention", "full_attention"],
+                                rope_theta=5e5, rope_scaling={**YARN, "rope_theta": 5e5, "attention_factor": 1.2,
+                                                              "beta_fast": 32, "beta_slow": 1}, tie_word_embeddings=True),
+    "olmo3-bias": lambda: config(hf.Olmo3Config, sliding_window=128, attention_bias=True, num_key_value_heads=1, head_dim=24),
+    "olmo3-linear": lambda: config(hf.Olmo3Config, num_hidden_layers=4, sliding_window=20, rope_parameters={
+        "full_attention": dict(LINEAR), "sliding_attention": {"rope_type": "linear", "rope_theta": 100.0, "factor": 2.0}}),
+    "olmo3-heads": lambda: config(hf.Olmo3Config, num_attention_heads=4, head_dim=256, sliding_window=5, rms_norm_eps=1e-3,
+                                  hidden_act="gelu"),
     "gpt2": lambda: hf.GPT2Config(vocab_size=VOCAB, n_positions=POSITIONS, n_embd=48, n_layer=3, n_head=6,
                                   bos_token_id=1, eos_token_id=2),
 }
@@ -143,6 +156,7 @@ WIDE = {
     "gemma2-wide": lambda: gemma2(**WIDTH, num_attention_heads=6, sliding_window=40),
     "gemma3-wide": lambda: gemma(**WIDTH, num_attention_heads=6, sliding_window=40),
     "olmo2-wide": lambda: config(hf.Olmo2Config, rope_parameters={"rope_type": "default", "rope_theta": 5e5}, **WIDTH),
+    "olmo3-wide": lambda: config(hf.Olmo3Config, sliding_window=40, **WIDTH),
     "gpt2-wide": lambda: hf.GPT2Config(vocab_size=VOCAB, n_positions=POSITIONS, n_embd=384, n_layer=4, n_head=6,
                                        bos_token_id=1, eos_token_id=2),
 }

@@ -117,7 +117,7 @@ def check_adapters(host, root):
 
 def check_rewards(host, root):
     wrong = 0
-    for name in ("gpt2", "qwen3", "gemma3", "olmo2"):
+    for name in ("gpt2", "qwen3", "gemma3", "olmo2", "olmo3"):
         where = f"{root}/{name}-reward"
         config = hf.AutoConfig.from_pretrained(f"{root}/{name}", num_labels=1)
         config.pad_token_id = 0

@@ -347,28 +347,49 @@ static void granite(void **state) {
     model_end(&m);
 }
 
-// OLMo 2: norms of the blocks' outputs, norms of all queries and of all keys; llama.cpp takes the
-// rows of queries and keys as they are.
+// OLMo 2 and 3: norms of the blocks' outputs, norms of all queries and of all keys; llama.cpp takes
+// the rows of queries and keys as they are.
 static void olmo2(void **state) {
-#define OLMO2(d, more)                                                                             \
-    "{\"model_type\": \"olmo2\", \"vocab_size\": 260, \"hidden_size\": " d                         \
+#define OLMO(type, d, more)                                                                        \
+    "{\"model_type\": \"" type "\", \"vocab_size\": 260, \"hidden_size\": " d                      \
     ", \"intermediate_size\": 3, \"num_hidden_layers\": 1, \"num_attention_heads\": 2, "           \
     "\"num_key_value_heads\": 1, \"head_dim\": 4, \"max_position_embeddings\": 16, "               \
-    "\"rms_norm_eps\": 0.5, \"rope_theta\": 9" more "}"
-    static const char *const keys[] = {
-        "olmo2.attention.head_count 4 2\n",    "olmo2.attention.layer_norm_rms_epsilon 6 0.5\n",
-        "olmo2.attention.head_count_kv 4 1\n", "olmo2.rope.dimension_count 4 4\n",
-        "olmo2.rope.freq_base 6 9\n",          "blk.0.attn_q_norm.weight 8 type 0",
-        "blk.0.attn_k_norm.weight 4 type 0",   "blk.0.post_attention_norm.weight 8 type 0",
-        "blk.0.post_ffw_norm.weight 8 type 0"};
+    "\"rms_norm_eps\": 0.5" more "}"
+#define OLMO2(d, more) OLMO("olmo2", d, ", \"rope_theta\": 9" more)
+#define KINDS(type, full, sliding)                                                                 \
+    ", \"rope_parameters\": {\"full_attention\": {\"rope_type\": \"" type                          \
+    "\", \"factor\": 4, \"original_max_position_embeddings\": 8, \"rope_theta\": " full            \
+    "}, \"sliding_attention\": {\"rope_theta\": " sliding "}}"
+    static const char *const keys[] = {"olmo2.attention.head_count 4 2\n",
+                                       "olmo2.attention.layer_norm_rms_epsilon 6 0.5\n",
+                                       "olmo2.attention.head_count_kv 4 1\n",
+                                       "olmo2.rope.dimension_count 4 4\n",
+                                       "blk.0.attn_q_norm.weight 8 type 0",
+                                       "blk.0.attn_k_norm.weight 4 type 0",
+                                       "blk.0.post_attention_norm.weight 8 type 0",
+                                       "blk.0.post_ffw_norm.weight 8 type 0"};
     static const struct {
-        const char *config, *says; // says NULL: accepted
-    } cases[] = {{OLMO2("8", ""), NULL},
-                 {OLMO2("12", ""), "2 heads of width 4, but hidden_size is 12"},
-                 {OLMO2("8", ", \"tie_word_embeddings\": true"), "tie_word_embeddings is true"},
-                 {OLMO2("8", ", \"hidden_act\": \"gelu\""), "hidden_act is \"gelu\""},
-                 {OLMO2("8", ", \"num_hidden_layers\": 2"),
-                  "the weights lack what is blk.1.attn_q.weight in a GGUF file"}};
+        const char *config, *key, *says; // says NULL: accepted
+    } cases[] = {
+        {OLMO2("8", ""), "olmo2.rope.freq_base 6 9\ntokenizer", NULL},
+        {OLMO("olmo3", "8", ""),
+         "olmo2.rope.freq_base 6 500000\nolmo2.attention.sliding_window 4 "
+         "4096\nolmo2.attention.sliding_window_pattern 9 true\n",
+         NULL},
+        {OLMO("olmo3", "8", KINDS("yarn", "9", "9") ", \"sliding_window\": 7"),
+         "olmo2.rope.freq_base 6 9\nolmo2.rope.scaling.type 8 yarn\nolmo2.rope.scaling.factor 6 4\n"
+         "olmo2.rope.scaling.original_context_length 4 8\nolmo2.rope.scaling.yarn_beta_fast 6 32\n"
+         "olmo2.rope.scaling.yarn_beta_slow 6 1\nolmo2.attention.sliding_window 4 7\n",
+         NULL},
+        {OLMO2("12", ""), "", "2 heads of width 4, but hidden_size is 12"},
+        {OLMO2("8", ", \"tie_word_embeddings\": true"), "", "tie_word_embeddings is true"},
+        {OLMO2("8", ", \"hidden_act\": \"gelu\""), "", "hidden_act is \"gelu\""},
+        {OLMO("olmo3", "8", KINDS("default", "9", "8")), "",
+         "rope_theta of the rotary positions is 8"},
+        {OLMO("olmo3", "8", ", \"rope_theta\": 9"), "", "rope_theta of the rotary positions is 9"},
+        {OLMO("olmo3", "8", ", \"layer_types\": [\"full_attention\"]"), "",
+         "layer_types is [\"full_attention\"]"},
+        {OLMO("olmo3", "8", ", \"sliding_window\": null"), "", "sliding_window is null"}};
     for (size_t c = 0; c < CHECK_COUNT(cases); c++) {
         struct model m;
         struct reader r;
@@ -399,13 +420,14 @@ static void olmo2(void **state) {
         float got[64];
         for (size_t i = 0; i < CHECK_COUNT(keys); i++)
             if (!strstr(head, keys[i])) fail_msg("no %s in\n%s", keys[i], head);
+        if (!strstr(head, cases[c].key)) fail_msg("no %s in\n%s", cases[c].key, head);
         const char *at = strstr(strstr(head, "\nblk.0.attn_q.weight "), " at ");
         memcpy(got, r.p + strtoul(at + 4, NULL, 10), sizeof got);
         assert_memory_equal(got, m.data[1], sizeof got);
         rlhf__buf_finish(&r.out);
         model_add(&m, IN "self_attn.q_proj.bias", 8, 0);
         model_refused(&m, "self_attn.q_proj.bias is not supported in a GGUF file");
-        m.m.n -= 2;
+        m.m.n -= 2; // without the output table, too
         model_refused(&m, "the weights lack what is output.weight in a GGUF file");
         model_end(&m);
     }

@@ -74,6 +74,19 @@ static const struct shape phi3[] = {EMBED,
 static const struct shape gemma2[] = {EMBED, NORMS, AROUND, ATTENTION, GATE_UP, DOWN, {NULL, 0, 0}};
 static const struct shape gemma3[] = {EMBED,    NORMS,   AROUND, ATTENTION,
                                       QK_NORMS, GATE_UP, DOWN,   {NULL, 0, 0}};
+static const struct shape olmo[] = {EMBED,
+                                    {"*self_attn.q_proj.weight", 4, 4},
+                                    {"*self_attn.k_proj.weight", 2, 4},
+                                    {"*self_attn.v_proj.weight", 2, 4},
+                                    {"*self_attn.o_proj.weight", 4, 4},
+                                    {"*self_attn.q_norm.weight", 4, 0},
+                                    {"*self_attn.k_norm.weight", 2, 0},
+                                    {"*post_attention_layernorm.weight", 4, 0},
+                                    {"*post_feedforward_layernorm.weight", 4, 0},
+                                    GATE_UP,
+                                    DOWN,
+                                    {"lm_head.weight", 260, 4},
+                                    {NULL, 0, 0}};
 static const struct shape gpt2[] = {{"transformer.wte.weight", 259, 4},
                                     {"transformer.wpe.weight", 3, 4},
                                     {"transformer.h.0.ln_1.weight", 4, 0},
@@ -159,6 +172,16 @@ static const struct {
      "1000000.0, \"factor\": 8.0}, \"sliding_attention\": {\"rope_type\": \"default\", "
      "\"rope_theta\": 10000.0}}}",
      gemma3},
+    {"{" OF("olmo2", "Olmo2ForCausalLM", "false") SILU YARN
+     ", \"num_attention_heads\": 2, \"head_dim\": 2}",
+     olmo},
+    {"{" OF("olmo3", "Olmo3ForCausalLM", "false") SILU
+     ", \"num_attention_heads\": 2, \"head_dim\": 2, \"sliding_window\": 8, "
+     "\"layer_types\": [\"sliding_attention\"], \"rope_parameters\": "
+     "{\"full_attention\": {\"rope_type\": \"yarn\", \"rope_theta\": 500000.0, \"factor\": "
+     "4.0, \"original_max_position_embeddings\": 8}, \"sliding_attention\": "
+     "{\"rope_type\": \"default\", \"rope_theta\": 500000.0}}}",
+     olmo},
     {"{\"model_type\": \"gpt2\", \"architectures\": [\"GPT2LMHeadModel\"], \"vocab_size\": 259, "
      "\"n_embd\": 4, \"n_layer\": 1, \"n_head\": 1, \"n_positions\": 3, \"n_inner\": 5, "
      "\"layer_norm_epsilon\": 1e-5, \"eos_token_id\": 4, \"activation_function\": \"gelu_new\", "

@@ -35,6 +35,8 @@ static const struct {
     {"gemma3_text", NULL, "Gemma3ForCausalLM"},
     {"olmo2", "score.weight", "Olmo2ForSequenceClassification"},
     {"olmo2", NULL, "Olmo2ForCausalLM"},
+    {"olmo3", "score.weight", "Olmo3ForSequenceClassification"},
+    {"olmo3", NULL, "Olmo3ForCausalLM"},
     {"granite", NULL, "GraniteForCausalLM"},
     {"granitemoehybrid", NULL, "GraniteMoeHybridForCausalLM"},
     {"phi3", "score.weight", "Phi3ForSequenceClassification"},

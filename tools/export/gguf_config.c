@@ -39,10 +39,13 @@ static rlhf_status refuse(const char *dir, const char *name, const json_t *v,
 
 // ---- unsupported fields ----
 
-static int is_hybrid(const json_t *config) {
+static int is_type(const json_t *config, const char *model_type) {
     const char *type = json_string_value(json_object_get(config, "model_type"));
-    return type && strcmp(type, "granitemoehybrid") == 0;
+    return type && strcmp(type, model_type) == 0;
 }
+
+static int is_hybrid(const json_t *config) { return is_type(config, "granitemoehybrid"); }
+static int is_olmo3(const json_t *config) { return is_type(config, "olmo3"); }
 
 static rlhf_status find_arch(const json_t *config, const char *dir, struct rlhf__gguf_config *out,
                              struct rlhf__error *err) {
@@ -54,7 +57,7 @@ static rlhf_status find_arch(const json_t *config, const char *dir, struct rlhf_
         return rlhf__fail(err, RLHF_E_INVALID,
                           "%s: a GGUF file holds a language model of model_type llama, mistral, "
                           "qwen2, qwen3, smollm3, granite, granitemoehybrid, gemma2, gemma3_text, "
-                          "phi3, olmo2 or gpt2; this is %.64s",
+                          "phi3, olmo2, olmo3 or gpt2; this is %.64s",
                           dir, type ? type : "none");
     out->arch = rlhf__gguf_arch(out->family);
     if (class && !strstr(class, "LMHeadModel") && !strstr(class, "ForCausalLM"))
@@ -93,8 +96,7 @@ static rlhf_status check_rest(const json_t *config, const char *dir, int32_t fam
     if (family == RLHF__GGUF_GPT2 && json_is_false(scaled))
         return refuse(dir, "scale_attn_weights", scaled, err);
     const json_t *window = json_object_get(config, "sliding_window");
-    const char *type = json_string_value(json_object_get(config, "model_type"));
-    if (json_is_integer(window) && type && strcmp(type, "mistral") == 0)
+    if (json_is_integer(window) && is_type(config, "mistral"))
         return refuse(dir, "sliding_window", window, err);
     const json_t *part = json_object_get(config, "partial_rotary_factor");
     if (family != RLHF__GGUF_PHI3 && json_is_number(part) && json_number_value(part) != 1)
@@ -120,7 +122,7 @@ static rlhf_status check_layers(const json_t *config, const char *dir, struct rl
 // llama.cpp gives a window to fixed layers.
 static rlhf_status check_windows(const json_t *config, const char *dir,
                                  const struct rlhf__gguf_config *c, struct rlhf__error *err) {
-    const int32_t period = c->family == RLHF__GGUF_GEMMA2 ? 2 : 6;
+    const int32_t period = rlhf__gguf_window_period(c->family);
     const json_t *list = json_object_get(config, "layer_types");
     const json_t *every = json_object_get(config, "sliding_window_pattern");
     const json_t *window = json_object_get(config, "sliding_window");
@@ -198,6 +200,7 @@ rlhf_status rlhf__gguf_config_read(const json_t *config, const char *dir,
                           "GGUF file of this architecture cannot represent",
                           dir, (int)out->heads, (int)out->head_dim, (int)d);
     if (rlhf__gguf_is_gemma(out->family)) RLHF_TRY(check_gemma(config, dir, d, out, err));
+    if (is_olmo3(config)) RLHF_TRY(check_windows(config, dir, out, err));
     return gpt2 ? RLHF_OK
                 : rlhf__gguf_rope_check(config, dir, out->arch, out->head_dim, &out->rope, err);
 }
@@ -250,6 +253,19 @@ static rlhf_status put_window(struct rlhf__gguf *g, const json_t *config, const 
     return RLHF_OK;
 }
 
+// The window of OLMo 3, and which layers have it.
+static rlhf_status put_windows(struct rlhf__gguf *g, const json_t *config, const char *dir,
+                               const struct rlhf__gguf_config *c, struct rlhf__error *err) {
+    int32_t n;
+    RLHF_TRY(whole(config, dir, "sliding_window", 4096, &n, err));
+    rlhf__gguf_u32(g, "olmo2.attention.sliding_window", (uint32_t)n);
+    rlhf__gguf_array(g, "olmo2.attention.sliding_window_pattern", RLHF__GGUF_BOOL,
+                     (uint64_t)c->layers);
+    for (int32_t i = 0; i < c->layers; i++)
+        rlhf__gguf_item_bool(g, rlhf__gguf_has_window(c->family, i));
+    return RLHF_OK;
+}
+
 rlhf_status rlhf__gguf_config_put(struct rlhf__gguf *g, const json_t *config, const char *dir,
                                   const struct rlhf__gguf_config *c, struct rlhf__error *err) {
     const struct rlhf__gguf_key *k;
@@ -257,6 +273,7 @@ rlhf_status rlhf__gguf_config_put(struct rlhf__gguf *g, const json_t *config, co
         if (k->families >> c->family & 1) RLHF_TRY(put_number(g, config, dir, c, k, err));
     if (c->family != RLHF__GGUF_GPT2) rlhf__gguf_rope_put(g, config, c->arch, &c->rope);
     if (c->family == RLHF__GGUF_PHI3) return put_window(g, config, dir, err);
+    if (is_olmo3(config)) return put_windows(g, config, dir, c, err);
     // a Granite 4 whose layers see no positions
     if (is_hybrid(config) && !json_is_string(json_object_get(config, "position_embedding_type")))
         rlhf__gguf_bool(g, "granite.rope.scaling.finetuned", 0);

@@ -12,6 +12,9 @@
 #define ORIGINAL "original_max_position_embeddings"
 #define PART     "partial_rotary_factor"
 
+#define LOCAL_BASE 1e4 // Gemma 3's rope_theta in layers with a window
+#define OLMO3_BASE 5e5
+
 // The fields from which the GGUF keys are made, with all defaults filled in. If a config has
 // several fields of the same meaning, the struct has the one that transformers and this program's
 // models use.
@@ -42,14 +45,24 @@ static int given(const json_t *o) {
            number(o, "factor", 0) != 0;
 }
 
-// Gemma 3: the positions of the layers of that kind.
+static int is_olmo3(const json_t *config) { return is_type(config, "olmo3"); }
+
+// Returns 1 if layers with a window have positions of their own.
+static int has_kinds(const json_t *config) {
+    return is_type(config, "gemma3_text") || is_olmo3(config);
+}
+
+// The positions of the layers of that kind.
 static const json_t *kind_of(const json_t *config, const char *kind) {
     return json_object_get(json_object_get(config, "rope_parameters"), kind);
 }
 
 static struct rope rope_of(const json_t *config) {
-    const int kinds = is_type(config, "gemma3_text");
-    const double theta = is_type(config, "smollm3") ? 2e6 : kinds ? 1e6 : 10000;
+    const int kinds = has_kinds(config);
+    const double theta = is_type(config, "smollm3") ? 2e6
+                         : is_olmo3(config)         ? OLMO3_BASE
+                         : kinds                    ? 1e6
+                                                    : 10000;
     const json_t *old = json_object_get(config, "rope_scaling");
     const json_t *now =
         kinds ? kind_of(config, "full_attention") : json_object_get(config, "rope_parameters");
@@ -118,20 +131,23 @@ static rlhf_status check_kinds(const json_t *o, const char *dir, int phi, struct
     return RLHF_OK;
 }
 
-#define LOCAL_BASE 1e4
-
-// In layers of Gemma 3 with a window, llama.cpp's positions are plain, and their base is 10,000.
+// In layers with a window, llama.cpp's positions are plain. Their base is 10,000 for Gemma 3, and
+// that of the other layers for OLMo 3.
 static rlhf_status check_local(const json_t *config, const char *dir, struct rlhf__error *err) {
+    const int olmo = is_olmo3(config);
+    const double want = olmo ? rope_of(config).theta : LOCAL_BASE;
     const json_t *o = kind_of(config, "sliding_attention");
     const json_t *type = json_object_get(o, "rope_type");
     const char *name = json_string_value(type);
-    const double base = number(o, "rope_theta", number(config, "rope_local_base_freq", LOCAL_BASE));
+    const double base = number(
+        o, "rope_theta", olmo ? OLMO3_BASE : number(config, "rope_local_base_freq", LOCAL_BASE));
     RLHF_TRY(check_kinds(kind_of(config, "full_attention"), dir, 0, err));
     RLHF_TRY(check_kinds(o, dir, 0, err));
     RLHF_TRY(check_number(config, dir, "rope_local_base_freq", 1e15, err));
     if (name && strcmp(name, "default") != 0) return bad(dir, "rope_type", type, err);
-    if (base == LOCAL_BASE) return RLHF_OK;
+    if (base == want) return RLHF_OK;
     const json_t *v = json_object_get(o, "rope_theta");
+    if (olmo && !v) return bad(dir, "rope_theta", json_object_get(config, "rope_theta"), err);
     return v ? bad(dir, "rope_theta", v, err)
              : bad(dir, "rope_local_base_freq", json_object_get(config, "rope_local_base_freq"),
                    err);
@@ -191,15 +207,15 @@ rlhf_status rlhf__gguf_rope_check(const json_t *config, const char *dir, const c
     RLHF_TRY(check_number(config, dir, ORIGINAL, 1e9, err));
     RLHF_TRY(check_kinds(json_object_get(config, "rope_scaling"), dir, phi, err));
     RLHF_TRY(check_kinds(json_object_get(config, "rope_parameters"), dir, phi, err));
-    const int kinds = is_type(config, "gemma3_text");
-    if (kinds) RLHF_TRY(check_local(config, dir, err));
+    const int gemma = is_type(config, "gemma3_text");
+    if (has_kinds(config)) RLHF_TRY(check_local(config, dir, err));
     const struct rope r = rope_of(config);
     if (phi) RLHF_TRY(check_number(config, dir, PART, 1, err));
     if (phi) return check_phi(&r, dir, head_dim, out, err);
     if (strcmp(r.type, "default") == 0) return RLHF_OK;
     if (strcmp(r.type, "linear") == 0) return check_numbers(&r, dir, linear, err);
     const int llama3 = strcmp(r.type, "llama3") == 0 && strcmp(arch, "llama") == 0;
-    if (!llama3 && (kinds || strcmp(r.type, "yarn") != 0)) return bad_type(&r, dir, err);
+    if (!llama3 && (gemma || strcmp(r.type, "yarn") != 0)) return bad_type(&r, dir, err);
     if (!(r.context > 0)) return bad(dir, ORIGINAL, json_object_get(r.o, ORIGINAL), err);
     if (!llama3) return check_yarn(&r, dir, err);
     out->divisors[out->n++].name = "rope_freqs.weight";

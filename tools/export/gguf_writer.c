@@ -75,6 +75,8 @@ void rlhf__gguf_item_i32(struct rlhf__gguf *g, int32_t v) {
 
 void rlhf__gguf_item_f32(struct rlhf__gguf *g, float v) { put_float(&g->keys, v); }
 
+void rlhf__gguf_item_bool(struct rlhf__gguf *g, int v) { rlhf__buf_putc(&g->keys, v ? 1 : 0); }
+
 // ---- tensors ----
 
 // ggml's numbers of the dtypes.

@@ -29,6 +29,7 @@ void rlhf__gguf_array(struct rlhf__gguf *g, const char *key, int32_t type, uint6
 void rlhf__gguf_item_str(struct rlhf__gguf *g, const char *text, size_t len);
 void rlhf__gguf_item_i32(struct rlhf__gguf *g, int32_t v);
 void rlhf__gguf_item_f32(struct rlhf__gguf *g, float v);
+void rlhf__gguf_item_bool(struct rlhf__gguf *g, int v);
 
 // Add a tensor of F32, F16 or BF16. `shape` has the dimensions in the order of a weight file: the
 // last dimension is contiguous. Errors: RLHF_E_INVALID (a dimension of 0, more than 4 dimensions,

@@ -16,6 +16,7 @@ struct reader {
     struct rlhf__gguf_shape shape;
     json_t *config;
     int64_t width, context;
+    int32_t by_kind; // 1: layers with a window have positions of their own
 };
 
 static rlhf_status put(struct reader *r, const char *field, json_t *v, struct rlhf__error *err) {
@@ -156,10 +157,8 @@ static int has_tensor(const struct reader *r, const char *name) {
     return rlhf__gguf_tensor_find(r->file, name) != NULL;
 }
 
-static rlhf_status put_gemma(struct reader *r, struct rlhf__error *err) {
+static rlhf_status put_windows(struct reader *r, struct rlhf__error *err) {
     const struct rlhf__gguf_shape *s = &r->shape;
-    const double divisor =
-        rlhf__gguf_score_divisor(s->family, s->layers, (double)r->width, s->heads, s->head_dim);
     json_t *types = json_array();
     int bad = !types;
     for (int32_t i = 0; i < s->layers && !bad; i++)
@@ -168,7 +167,14 @@ static rlhf_status put_gemma(struct reader *r, struct rlhf__error *err) {
                                                            : "full_attention"));
     const rlhf_status st = put(r, "layer_types", bad ? NULL : types, err);
     if (bad) json_decref(types);
-    RLHF_TRY(st);
+    return st;
+}
+
+static rlhf_status put_gemma(struct reader *r, struct rlhf__error *err) {
+    const struct rlhf__gguf_shape *s = &r->shape;
+    const double divisor =
+        rlhf__gguf_score_divisor(s->family, s->layers, (double)r->width, s->heads, s->head_dim);
+    RLHF_TRY(put_windows(r, err));
     const struct rlhf__gguf_value *cap = find(r, "final_logit_softcapping");
     double x = 0; // the table has the cap of gemma2
     if (cap) RLHF_TRY(rlhf__gguf_value_num(cap, &x, err));
@@ -185,6 +191,19 @@ static rlhf_status put_phi(struct reader *r, struct rlhf__error *err) {
     int64_t n = 0;
     if (v) RLHF_TRY(rlhf__gguf_value_int(v, 0, MAX_SIZE, &n, err));
     return put(r, "sliding_window", n > 0 ? json_integer(n) : json_null(), err);
+}
+
+// An OLMo 2 with windows is an olmo3 of transformers.
+static rlhf_status put_olmo(struct reader *r, struct rlhf__error *err) {
+    const struct rlhf__gguf_value *v = find(r, "attention.sliding_window");
+    int64_t n = 0;
+    if (v) RLHF_TRY(rlhf__gguf_value_int(v, 0, MAX_SIZE, &n, err));
+    if (!n) return RLHF_OK;
+    r->by_kind = 1;
+    RLHF_TRY(put(r, "model_type", json_string("olmo3"), err));
+    RLHF_TRY(put(r, "architectures", json_pack("[s]", "Olmo3ForCausalLM"), err));
+    RLHF_TRY(put(r, "sliding_window", json_integer(n), err));
+    return put_windows(r, err);
 }
 
 // A Granite 4 whose layers see no positions is a granitemoehybrid of transformers.
@@ -225,6 +244,7 @@ static rlhf_status put_family(struct reader *r, struct rlhf__error *err) {
     if (f == RLHF__GGUF_GPT2) return put(r, "activation_function", json_string("gelu_new"), err);
     RLHF_TRY(put(r, "hidden_act", json_string("silu"), err));
     if (f == RLHF__GGUF_PHI3) return put_phi(r, err);
+    if (f == RLHF__GGUF_OLMO2) return put_olmo(r, err);
     if (f == RLHF__GGUF_SMOLLM3) RLHF_TRY(put(r, "no_rope_layer_interval", json_integer(4), err));
     if (f == RLHF__GGUF_GRANITE) RLHF_TRY(put_granite(r, err));
     return put_biases(r, err);
@@ -255,9 +275,11 @@ static rlhf_status read_all(struct reader *r, struct rlhf__error *err) {
     RLHF_TRY(read_shape(r, err));
     RLHF_TRY(put_keys(r, err));
     RLHF_TRY(put_family(r, err));
-    if (r->shape.family != RLHF__GGUF_GPT2) {
-        const struct rlhf__gguf_positions p = {r->file, r->arch, r->shape.family, r->shape.head_dim,
-                                               (double)r->context};
+    const int32_t f = r->shape.family;
+    if (f != RLHF__GGUF_GPT2) {
+        const struct rlhf__gguf_positions p = {
+            r->file,           r->arch, f, r->shape.head_dim, r->by_kind || f == RLHF__GGUF_GEMMA3,
+            (double)r->context};
         RLHF_TRY(rlhf__gguf_rotary(&p, r->config, err));
     }
     RLHF_TRY(put_ids(r, err));

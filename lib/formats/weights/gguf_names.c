@@ -45,6 +45,7 @@ static const struct {
     {"gemma2", RLHF__GGUF_GEMMA2, "Gemma2ForCausalLM"},
     {"gemma3_text", RLHF__GGUF_GEMMA3, "Gemma3ForCausalLM"},
     {"olmo2", RLHF__GGUF_OLMO2, "Olmo2ForCausalLM"},
+    {"olmo3", RLHF__GGUF_OLMO2, "Olmo3ForCausalLM"},
     {"gpt2", RLHF__GGUF_GPT2, "GPT2LMHeadModel"},
 };
 enum { N_TYPES = sizeof types / sizeof *types };
@@ -65,8 +66,12 @@ const char *rlhf__gguf_model_type(int32_t family, const char **class_name) {
 
 int rlhf__gguf_is_gemma(int32_t family) { return GEMMA >> family & 1; }
 
+int32_t rlhf__gguf_window_period(int32_t family) {
+    return family == RLHF__GGUF_GEMMA2 ? 2 : family == RLHF__GGUF_OLMO2 ? 4 : 6;
+}
+
 int rlhf__gguf_has_window(int32_t family, int32_t layer) {
-    return (layer + 1) % (family == RLHF__GGUF_GEMMA2 ? 2 : 6) != 0;
+    return (layer + 1) % rlhf__gguf_window_period(family) != 0;
 }
 
 int rlhf__gguf_rotates(int32_t layer) { return (layer + 1) % 4 != 0; }

@@ -17,7 +17,7 @@ enum rlhf__gguf_family {
     RLHF__GGUF_PHI3,
     RLHF__GGUF_GEMMA2,
     RLHF__GGUF_GEMMA3,
-    RLHF__GGUF_OLMO2,
+    RLHF__GGUF_OLMO2, // olmo2, olmo3
     RLHF__GGUF_GPT2,
     RLHF__GGUF_N_FAMILIES
 };
@@ -46,8 +46,9 @@ const char *rlhf__gguf_model_type(int32_t family, const char **class_name);
 
 // 1 for gemma2 and gemma3. [any]
 int rlhf__gguf_is_gemma(int32_t family);
-// llama.cpp's fixed rules. Whether layer i of a Gemma has a window, and whether layer i of smollm3
-// rotates its queries and keys. [any]
+// llama.cpp's fixed rules. Layers n, 2 n, 3 n, ... of a Gemma or OLMo 3 have no window; whether
+// layer i has one; whether layer i of smollm3 rotates its queries and keys. [any]
+int32_t rlhf__gguf_window_period(int32_t family); // n
 int rlhf__gguf_has_window(int32_t family, int32_t layer);
 int rlhf__gguf_rotates(int32_t layer);
 // The scores of a Gemma are divided by the root of this: of head_dim or, in the models of 27B,
@@ -66,7 +67,7 @@ struct rlhf__gguf_key {
 };
 
 // Returns the i-th key, or NULL. The list has neither the keys of rotary positions, whose fields
-// have several forms, nor Phi-3's window. [any]
+// have several forms, nor the windows of Phi-3 and OLMo 3. [any]
 const struct rlhf__gguf_key *rlhf__gguf_key(size_t i);
 
 // ---- tensors ----

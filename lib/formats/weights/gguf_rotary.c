@@ -270,10 +270,13 @@ static rlhf_status put_all(const struct rlhf__gguf_positions *p, json_t *config,
     return st;
 }
 
-// Layers of Gemma 3 with a window have plain positions of their own base.
+// Layers with a window have plain positions. Their base is 10,000 for Gemma 3, and that of the
+// other layers for OLMo 3, if the file has no other.
 static rlhf_status put_kinds(const struct rlhf__gguf_positions *p, json_t *full, json_t *kinds,
                              struct rlhf__error *err) {
-    double theta = 10000;
+    double theta = p->family == RLHF__GGUF_GEMMA3
+                       ? 10000
+                       : json_number_value(json_object_get(full, "rope_theta"));
     RLHF_TRY(number(p, "freq_base_swa", &theta, err));
     RLHF_TRY(put(kinds, "full_attention", json_incref(full), err));
     return put(kinds, "sliding_attention",
@@ -285,9 +288,9 @@ rlhf_status rlhf__gguf_rotary(const struct rlhf__gguf_positions *p, json_t *conf
     json_t *o = json_object(), *kinds = json_object();
     rlhf_status st =
         o && kinds ? put_all(p, config, o, err) : RLHF__NOMEM(err, "out of memory for a config");
-    const int by_kind = p->family == RLHF__GGUF_GEMMA3;
-    if (st == RLHF_OK && by_kind) st = put_kinds(p, o, kinds, err);
-    if (st == RLHF_OK) st = put(config, "rope_parameters", json_incref(by_kind ? kinds : o), err);
+    if (st == RLHF_OK && p->by_kind) st = put_kinds(p, o, kinds, err);
+    if (st == RLHF_OK)
+        st = put(config, "rope_parameters", json_incref(p->by_kind ? kinds : o), err);
     json_decref(o);
     json_decref(kinds);
     return st;

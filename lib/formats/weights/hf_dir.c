@@ -130,8 +130,9 @@ rlhf_status rlhf__hf_model_type(const json_t *config, const char *dir, const cha
 }
 
 int rlhf__hf_tied(const json_t *config) {
-    static const char *const untied[] = {"llama",   "mistral",          "qwen2", "qwen3",
-                                         "granite", "granitemoehybrid", "phi3",  "olmo2"};
+    static const char *const untied[] = {"llama", "mistral", "qwen2",
+                                         "qwen3", "granite", "granitemoehybrid",
+                                         "phi3",  "olmo2",   "olmo3"};
     const json_t *tied = json_object_get(config, "tie_word_embeddings");
     const char *type = json_string_value(json_object_get(config, "model_type"));
     if (json_is_boolean(tied)) return json_is_true(tied);

@@ -6,6 +6,8 @@
 
 typedef struct rlhf_tf_decoder config;
 
+#define MISSING RLHF_TF_MISSING
+
 static const char *const null_only[] = {"null", NULL};
 static const char *const tied_names[] = {"false", "true", "by the model_type", NULL};
 // transformers calls the first and the last kind alike.
@@ -27,20 +29,34 @@ static const char *const layer_types[] = {"full_attention", "sliding_attention",
     RLHF_OPT_F64(config, o.beta_slow, 0, 0, 1e6, "yarn: rotations below which all is stretched"),  \
     RLHF_OPT_F64(config, o.mscale, 0, 0, 1e6, "yarn: for attention_factor, if it is not given"),   \
     RLHF_OPT_F64(config, o.mscale_all_dim, 0, 0, 1e6, "yarn: likewise"),                           \
-    RLHF_OPT_F64(config, o.partial_rotary_factor, -1, -1, 1, "phi3: the part of a head that is rotated"), \
+    RLHF_OPT_F64(config, o.partial_rotary_factor, MISSING, MISSING, 1, "phi3: the part of a head that is rotated"), \
     RLHF_OPT_F64_LIST(config, o.short_factor, 1e-9, 1e9, "longrope: wavelengths are stretched"),   \
     RLHF_OPT_F64_LIST(config, o.long_factor, 1e-9, 1e9, "longrope: the same, with long_factors"),  \
     RLHF_OPT_I64(config, o.original_max_position_embeddings, 0, 0, 1 << 24,                        \
                  "context before it was stretched"),                                               \
     RLHF_OPT_BOOL(config, o.truncate, 1, "yarn: the bounds are whole pairs")
 // The options of the object `at` in rope_parameters.
+#define KIND_F64(at, o, f, most, text)                                                             \
+    {.key = "rope_parameters." at "." #f, .help = "gemma3_text, olmo3: " text, .type = RLHF_T_F64, \
+     .offset = offsetof(config, o.f), .f_max = (most)}
 #define KIND_OPTS(at, o)                                                                           \
-    {.key = "rope_parameters." at ".rope_type", .help = "gemma3_text: default or linear",          \
+    {.key = "rope_parameters." at ".rope_type",                                                    \
+     .help = "gemma3_text, olmo3: default, linear or, without a window, yarn",                     \
      .type = RLHF_T_STR, .offset = offsetof(config, o.rope_type)},                                 \
-    {.key = "rope_parameters." at ".rope_theta", .help = "gemma3_text: base of the wavelengths",   \
-     .type = RLHF_T_F64, .offset = offsetof(config, o.rope_theta), .f_max = 1e15},                 \
-    {.key = "rope_parameters." at ".factor", .help = "gemma3_text: wavelengths are stretched",     \
-     .type = RLHF_T_F64, .offset = offsetof(config, o.factor), .f_max = 1e6}
+    KIND_F64(at, o, rope_theta, 1e15, "base of the wavelengths"),                                  \
+    KIND_F64(at, o, factor, 1e6, "wavelengths are stretched by this")
+// yarn, of layers without a window
+#define KIND_YARN_OPTS(at, o)                                                                      \
+    KIND_F64(at, o, attention_factor, 1e6, "yarn: scale of cosines and sines"),                    \
+    KIND_F64(at, o, beta_fast, 1e6, "yarn: rotations above which nothing changes"),                \
+    KIND_F64(at, o, beta_slow, 1e6, "yarn: rotations below which all is stretched"),               \
+    KIND_F64(at, o, mscale, 1e6, "yarn: for attention_factor, if it is not given"),                \
+    KIND_F64(at, o, mscale_all_dim, 1e6, "yarn: likewise"),                                        \
+    {.key = "rope_parameters." at ".original_max_position_embeddings",                             \
+     .help = "gemma3_text, olmo3: context before it was stretched", .type = RLHF_T_I64,            \
+     .offset = offsetof(config, o.original_max_position_embeddings), .i_max = 1 << 24},            \
+    {.key = "rope_parameters." at ".truncate", .help = "yarn: the bounds are whole pairs",         \
+     .type = RLHF_T_BOOL, .offset = offsetof(config, o.truncate), .i_def = 1, .i_max = 1}
 #define NO_KIND(at, o)                                                                             \
     {.key = "rope_scaling." at, .help = "no positions by kind of layer", .type = RLHF_T_ENUM,      \
      .offset = offsetof(config, o), .choices = null_only}
@@ -59,7 +75,7 @@ const rlhf_opt rlhf_tf_decoder_opts[RLHF_TF_N_DECODER_OPTS] = {
     SIZE(num_hidden_layers, 1024, "number of layers"),
     SIZE(num_attention_heads, 1024, "heads of queries per layer"),
     SIZE(max_position_embeddings, 1 << 24, "context length in tokens"),
-    RLHF_OPT_I64_OR_NULL(config, num_key_value_heads, -1, -1, 1024,
+    RLHF_OPT_I64_OR_NULL(config, num_key_value_heads, MISSING, MISSING, 1024,
                          "heads of keys and values per layer"),
     RLHF_OPT_I64(config, head_dim, 0, 0, 1024, "width of a head"),
     RLHF_OPT_I64(config, pad_token_id, -1, INT32_MIN, INT32_MAX,
@@ -70,7 +86,7 @@ const rlhf_opt rlhf_tf_decoder_opts[RLHF_TF_N_DECODER_OPTS] = {
     RLHF_OPT_ENUM(config, tie_word_embeddings, RLHF_TF_TIED_BY_FAMILY, tied_names,
                   "the LM head is the token embedding"),
     RLHF_OPT_F64(config, rope_theta, 0, 0, 1e15, "rope_parameters.rope_theta of older files"),
-    RLHF_OPT_F64(config, partial_rotary_factor, -1, -1, 1,
+    RLHF_OPT_F64(config, partial_rotary_factor, MISSING, MISSING, 1,
                  "phi3: the part of a head that is rotated; must be 1 for the others"),
     RLHF_OPT_BOOL(
         config, long_factors, 0,
@@ -93,7 +109,7 @@ const rlhf_opt rlhf_tf_decoder_opts[RLHF_TF_N_DECODER_OPTS] = {
                  "gemma3_text: without layer_types, every such layer has no window"),
     RLHF_OPT_BOOL(config, use_bidirectional_attention, 0, "gemma2, gemma3_text: must be false"),
     RLHF_OPT_I64(config, num_experts, 0, 0, 1 << 20, "must be null: the MLP is one"),
-    RLHF_OPT_I64(config, num_local_experts, -1, -1, 1 << 20,
+    RLHF_OPT_I64(config, num_local_experts, MISSING, MISSING, 1 << 20,
                  "must be null, or 0 for granitemoehybrid: the MLP is one"),
     RLHF_OPT_ENUM(config, quantization_config, 0, null_only, "weights are f32, f16 or bf16"),
     RLHF_OPT_BOOL(config, attention_bias, 0,
@@ -101,7 +117,7 @@ const rlhf_opt rlhf_tf_decoder_opts[RLHF_TF_N_DECODER_OPTS] = {
     RLHF_OPT_BOOL(config, mlp_bias, 0,
                   "llama, smollm3, granite: the matrix products of the MLP have biases"),
     RLHF_OPT_I64(config, pretraining_tp, 1, 0, 1 << 20, "llama: must be 1"),
-    RLHF_OPT_I64_OR_NULL(config, sliding_window, -1, -1, 1 << 30,
+    RLHF_OPT_I64_OR_NULL(config, sliding_window, MISSING, MISSING, 1 << 30,
                          "tokens that a token sees in a layer with a window; null: all; if "
                          "missing, 4096, and all for phi3"),
     RLHF_OPT_BOOL(config, use_sliding_window, 0, "qwen2, qwen3, smollm3: layers have a window"),
@@ -111,9 +127,10 @@ const rlhf_opt rlhf_tf_decoder_opts[RLHF_TF_N_DECODER_OPTS] = {
                       "smollm3: for each layer, 1 if its queries and keys are rotated"),
     RLHF_OPT_I64(config, no_rope_layer_interval, 4, 1, 1 << 20,
                  "smollm3: without no_rope_layers, every such layer is not rotated"),
-    RLHF_OPT_LIST(config, layer_types, NULL, layer_types,
-                  "qwen2, qwen3, gemma2, vaultgemma, gemma3_text: which layers have a window; goes "
-                  "before max_window_layers and sliding_window_pattern"),
+    RLHF_OPT_LIST(
+        config, layer_types, NULL, layer_types,
+        "qwen2, qwen3, gemma2, vaultgemma, gemma3_text, olmo3: which layers have a window; goes "
+        "before max_window_layers and sliding_window_pattern"),
     RLHF_OPT_F64_ABOVE(config, embedding_multiplier, 1, 0, 1e9,
                        "granite: factor of the embeddings"),
     RLHF_OPT_F64_ABOVE(config, residual_multiplier, 1, 0, 1e9,
@@ -127,6 +144,7 @@ const rlhf_opt rlhf_tf_decoder_opts[RLHF_TF_N_DECODER_OPTS] = {
     ROPE_OPTS(rope_parameters),
     ROPE_OPTS(rope_scaling),
     KIND_OPTS("full_attention", rope_full),
+    KIND_YARN_OPTS("full_attention", rope_full),
     KIND_OPTS("sliding_attention", rope_sliding),
     NO_KIND("full_attention", rope_scaling_full_attention),
     NO_KIND("sliding_attention", rope_scaling_sliding_attention),
@@ -179,10 +197,11 @@ static rlhf_status check_known(const rlhf_host *host, const config *c, uint32_t 
     } fields[] = {
         {"attn_logit_softcapping", reads & RLHF_TF_READS_SCORE_CAP ? 0 : c->attn_logit_softcapping,
          0},
-        {"final_logit_softcapping", reads & RLHF_TF_READS_KINDS ? 0 : c->final_logit_softcapping,
+        {"final_logit_softcapping", reads & RLHF_TF_READS_GEMMA ? 0 : c->final_logit_softcapping,
          0},
         {"num_experts", (double)c->num_experts, 0},
-        {"num_local_experts", c->num_local_experts > 0 ? (double)c->num_local_experts : 0, 0},
+        {"num_local_experts", c->num_local_experts == MISSING ? 0 : (double)c->num_local_experts,
+         0},
     };
     const struct {
         const char *key;
@@ -195,8 +214,18 @@ static rlhf_status check_known(const rlhf_host *host, const config *c, uint32_t 
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         if (fields[i].found != fields[i].only)
             return refuse_number(host, fields[i].key, fields[i].found);
+    if (c->sliding_window < 0 && c->sliding_window != MISSING)
+        return rlhf_failf(host, RLHF_E_INVALID,
+                          "config.json: sliding_window is %lld; it must be null or an integer of "
+                          "at least 1",
+                          (long long)c->sliding_window);
+    if (c->num_key_value_heads < 0 && c->num_key_value_heads != MISSING)
+        return rlhf_failf(host, RLHF_E_INVALID,
+                          "config.json: num_key_value_heads is %lld; it must be null or an integer "
+                          "of at least 1",
+                          (long long)c->num_key_value_heads);
     for (size_t i = 0; !(reads & RLHF_TF_READS_PHI) && i < sizeof parts / sizeof *parts; i++)
-        if (parts[i].found >= 0 && parts[i].found != 1)
+        if (parts[i].found != MISSING && parts[i].found != 1)
             return refuse_number(host, parts[i].key, parts[i].found);
     return RLHF_OK;
 }
@@ -207,7 +236,7 @@ static rlhf_status check_hybrid(const rlhf_host *host, const config *c) {
         return host->fail(host, RLHF_E_UNSUPPORTED,
                           "config.json: layer_types is missing, which means that all layers are of "
                           "Mamba; known: attention");
-    if (c->num_local_experts < 0)
+    if (c->num_local_experts == MISSING)
         return host->fail(
             host, RLHF_E_UNSUPPORTED,
             "config.json: num_local_experts is missing, which means 8 experts; known: "
@@ -309,7 +338,7 @@ static rlhf_status check_family(const rlhf_host *host, const config *c,
         return rlhf_failf(host, RLHF_E_UNSUPPORTED,
                           "config.json: pretraining_tp %lld is not implemented; known: 1",
                           (long long)c->pretraining_tp);
-    if (f->reads & RLHF_TF_READS_KINDS && c->use_bidirectional_attention)
+    if (f->reads & RLHF_TF_READS_GEMMA && c->use_bidirectional_attention)
         return host->fail(host, RLHF_E_UNSUPPORTED,
                           "config.json: use_bidirectional_attention true is not implemented");
     if (f->reads & RLHF_TF_NEEDS_KV_HEADS && c->num_key_value_heads < 0)
@@ -398,7 +427,7 @@ rlhf_status rlhf_tf_decoder_arch(const rlhf_host *host, const config *c,
     RLHF_TRY(check_sizes(host, c));
     RLHF_TRY(check_known(host, c, f->reads));
     RLHF_TRY(check_family(host, c, f));
-    if (f->reads & RLHF_TF_READS_KINDS)
+    if (f->reads & RLHF_TF_READS_GEMMA)
         RLHF_TRY(rlhf_tf_activation(host, "hidden_activation", c->hidden_activation, &a->act));
     else
         RLHF_TRY(rlhf_tf_activation(host, "hidden_act", c->hidden_act, &a->act));
@@ -408,9 +437,9 @@ rlhf_status rlhf_tf_decoder_arch(const rlhf_host *host, const config *c,
         a->head_dim = a->d / a->n_head;
     }
     RLHF_TRY(check_heads(host, a));
-    a->attn_scale = f->reads & RLHF_TF_READS_KINDS ? 1.0 / sqrt(c->query_pre_attn_scalar)
+    a->attn_scale = f->reads & RLHF_TF_READS_GEMMA ? 1.0 / sqrt(c->query_pre_attn_scalar)
                                                    : rlhf_tf_attn_scale(a);
-    if (f->reads & RLHF_TF_READS_KINDS) a->softcap = c->final_logit_softcapping;
+    if (f->reads & RLHF_TF_READS_GEMMA) a->softcap = c->final_logit_softcapping;
     if (f->reads & RLHF_TF_READS_SCORE_CAP) a->attn_softcap = c->attn_logit_softcapping;
     if (f->reads & RLHF_TF_READS_HYBRID) a->d_inner = (int32_t)c->shared_intermediate_size;
     if (f->reads & RLHF_TF_READS_SCALARS) {

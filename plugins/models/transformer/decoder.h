@@ -14,13 +14,17 @@
 extern "C" {
 #endif
 
+// A number that stands for a missing key where 0 stands for null. Other negative numbers are
+// refused.
+#define RLHF_TF_MISSING INT32_MIN
+
 // The object rope_parameters (transformers 5) or rope_scaling (older files). If a member is 0 or
 // NULL, the object in the file lacks it.
 struct rlhf_tf_rope_config {
     const char *rope_type, *type;
     double rope_theta, factor, low_freq_factor, high_freq_factor;
     double attention_factor, beta_fast, beta_slow, mscale, mscale_all_dim;
-    double partial_rotary_factor; // below 0: missing
+    double partial_rotary_factor; // RLHF_TF_MISSING: missing
     rlhf_f64_list short_factor, long_factor;
     int64_t original_max_position_embeddings;
     int32_t truncate;
@@ -38,9 +42,8 @@ enum rlhf_tf_reads {
     RLHF_TF_READS_USE_WINDOW = 16,
     RLHF_TF_NEEDS_KV_HEADS = 32, // num_key_value_heads must not be missing
     RLHF_TF_READS_NO_ROPE = 64,  // no_rope_layers and no_rope_layer_interval
-    // Gemma 2 and 3 (2024, 2025): sliding_window, in the layers that layer_types names or, without
-    // it, in all but every n-th (full_every); hidden_activation, query_pre_attn_scalar and
-    // final_logit_softcapping
+    // sliding_window, in the layers that layer_types names or, without it, in all but every n-th
+    // (full_every)
     RLHF_TF_READS_KINDS = 128,
     // embedding_multiplier, residual_multiplier, attention_multiplier, logits_scaling
     RLHF_TF_READS_SCALARS = 256,
@@ -48,7 +51,7 @@ enum rlhf_tf_reads {
     // layers and without experts are implemented: shared_intermediate_size is the width of the MLP,
     // and layers rotate if position_embedding_type is rope.
     RLHF_TF_READS_HYBRID = 512,
-    // with RLHF_TF_READS_KINDS: positions by kind of layer (Gemma 3)
+    // with RLHF_TF_READS_KINDS: positions by kind of layer (Gemma 3, OLMo 3)
     RLHF_TF_READS_KIND_ROPE = 1024,
     RLHF_TF_READS_SCORE_CAP = 2048, // attn_logit_softcapping
     // Gemma 2: both caps must be numbers. Null means no cap in transformers, and a missing key
@@ -57,7 +60,10 @@ enum rlhf_tf_reads {
     // Phi-3 (Abdin et al. 2024): partial_rotary_factor. Positions may be default or longrope, which
     // older files call su or yarn. original_max_position_embeddings is that of the config alone,
     // and 4096 if it is missing.
-    RLHF_TF_READS_PHI = 8192
+    RLHF_TF_READS_PHI = 8192,
+    // Gemma 2 and 3 (2024, 2025): hidden_activation, query_pre_attn_scalar,
+    // final_logit_softcapping, rope_local_base_freq
+    RLHF_TF_READS_GEMMA = 16384
 };
 
 // The names of the tensors of attention, and of the norm before it, in Llama and its descendants.
@@ -91,6 +97,8 @@ struct rlhf_tf_family {
     int32_t head_dim;  // 0: hidden_size / num_attention_heads
     int32_t tied;      // tie_word_embeddings
     double rope_theta; // 0: 10000
+    // RLHF_TF_READS_KIND_ROPE: rope_theta of the layers with a window
+    double sliding_theta;
     // The names of a layer's tensors; NULL: those of Llama or, with norms of the blocks' outputs,
     // those of Gemma and OLMo.
     const struct rlhf_tf_name *layers;
@@ -101,7 +109,7 @@ enum rlhf_tf_tied { RLHF_TF_UNTIED = 0, RLHF_TF_TIED = 1, RLHF_TF_TIED_BY_FAMILY
 
 struct rlhf_tf_decoder {
     int64_t vocab_size, hidden_size, intermediate_size, num_hidden_layers, num_attention_heads;
-    int64_t num_key_value_heads; // 0: null, which means as many as heads; -1: missing
+    int64_t num_key_value_heads; // 0: null, which means as many as heads; or RLHF_TF_MISSING
     int64_t head_dim;            // 0: missing
     int64_t max_position_embeddings, original_max_position_embeddings, pad_token_id;
     int64_t num_experts, num_local_experts;
@@ -113,7 +121,7 @@ struct rlhf_tf_decoder {
     const char *hidden_act, *hidden_activation, *position_embedding_type;
     double embedding_multiplier, residual_multiplier, attention_multiplier, logits_scaling;
     double rms_norm_eps, initializer_range, rope_theta;
-    double partial_rotary_factor; // below 0: missing
+    double partial_rotary_factor; // RLHF_TF_MISSING: missing
     double attn_logit_softcapping, final_logit_softcapping;
     double query_pre_attn_scalar, rope_local_base_freq;
     int32_t tie_word_embeddings; // enum rlhf_tf_tied
@@ -126,7 +134,7 @@ struct rlhf_tf_decoder {
     struct rlhf_tf_rope_config rope_full, rope_sliding;
 };
 
-enum { RLHF_TF_N_DECODER_OPTS = 82 };
+enum { RLHF_TF_N_DECODER_OPTS = 89 };
 extern const rlhf_opt rlhf_tf_decoder_opts[RLHF_TF_N_DECODER_OPTS]; // for RLHF_OPT_TABLE
 
 // Fills *out. Refuses unsupported or inconsistent settings. Allocates the arrays of out->rotary and

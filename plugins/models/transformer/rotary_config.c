@@ -163,13 +163,16 @@ static rlhf_status layers_read(const rlhf_host *host, const struct rlhf_tf_decod
 }
 
 // Positions by kind of layer: the object and the base of the layers without a window.
-static void kind_full(const struct rlhf_tf_decoder *c, struct rope *r) {
+static void kind_full(const struct rlhf_tf_decoder *c, const struct rlhf_tf_family *family,
+                      struct rope *r) {
     const struct rlhf_tf_rope_config *o = &c->rope_full;
     if (!given(&c->rope_scaling)) {
         r->o = o;
         r->object = "rope_parameters.full_attention";
     }
-    r->theta = o->rope_theta > 0 ? o->rope_theta : c->rope_theta > 0 ? c->rope_theta : 1e6;
+    r->theta = o->rope_theta > 0   ? o->rope_theta
+               : c->rope_theta > 0 ? c->rope_theta
+                                   : family->rope_theta;
 }
 
 // Sets the frequencies of the layers with a window, and which layers they are.
@@ -177,7 +180,17 @@ static rlhf_status kind_sliding(const rlhf_host *host, const struct rlhf_tf_deco
                                 const struct rlhf_tf_family *family, int32_t dim,
                                 struct rlhf_tf_rotary *out) {
     const struct rlhf_tf_rope_config *o = &c->rope_sliding;
-    const double local = c->rope_local_base_freq > 0 ? c->rope_local_base_freq : 1e4;
+    const int gemma = (family->reads & RLHF_TF_READS_GEMMA) != 0;
+    const double local =
+        gemma && c->rope_local_base_freq > 0 ? c->rope_local_base_freq : family->sliding_theta;
+    // Versions of transformers differ: some ignore rope_theta here.
+    if (!gemma && !(o->rope_theta > 0) && c->rope_theta > 0 && c->rope_theta != local)
+        return rlhf_failf(
+            host, RLHF_E_UNSUPPORTED,
+            "config.json: rope_theta is %.10g, and it is not clear whether it is that "
+            "of the layers with a window, too; write it into "
+            "rope_parameters.sliding_attention.rope_theta",
+            c->rope_theta);
     const struct rope r = {.o = o,
                            .object = "rope_parameters.sliding_attention",
                            .type = o->rope_type ? o->rope_type : "default",
@@ -185,23 +198,24 @@ static rlhf_status kind_sliding(const rlhf_host *host, const struct rlhf_tf_deco
                            .factor = o->factor,
                            .dim = dim,
                            .frequency = host->alloc(host, (uint64_t)dim / 2 * sizeof(double))};
-    double scale;
     out->other = r.frequency;
     out->layers = host->alloc(host, (uint64_t)c->num_hidden_layers);
     if (!out->other || !out->layers)
         return host->fail(host, RLHF_E_NOMEM, "out of memory for the frequencies of positions");
     for (int64_t i = 0; i < c->num_hidden_layers; i++)
         out->layers[i] = rlhf_tf_is_sliding(c, family, i) ? RLHF_TF_TURN_OTHER : RLHF_TF_TURN;
-    return compute(host, &r, &scale);
+    plain(&r);
+    return strcmp(r.type, "linear") == 0 ? linear(host, &r) : RLHF_OK;
 }
 
-// Refuses positions by kind of layer in a family that does not have them, and in the others types
-// that read more than a factor.
+// Refuses positions by kind of layer in a family that does not have them, and types whose settings
+// are not read.
 static rlhf_status check_kinds(const rlhf_host *host, const struct rlhf_tf_decoder *c, int kinds) {
     const struct {
         const char *key;
         const struct rlhf_tf_rope_config *o;
-    } all[] = {{"full_attention", &c->rope_full}, {"sliding_attention", &c->rope_sliding}};
+        int yarn;
+    } all[] = {{"full_attention", &c->rope_full, 1}, {"sliding_attention", &c->rope_sliding, 0}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         const char *type = all[i].o->rope_type;
         if (!kinds && given(all[i].o))
@@ -209,11 +223,12 @@ static rlhf_status check_kinds(const rlhf_host *host, const struct rlhf_tf_decod
                               "config.json: rope_parameters.%s: positions by kind of layer are not "
                               "implemented for this model_type",
                               all[i].key);
-        if (type && strcmp(type, "default") != 0 && strcmp(type, "linear") != 0)
+        if (type && strcmp(type, "default") != 0 && strcmp(type, "linear") != 0 &&
+            !(all[i].yarn && strcmp(type, "yarn") == 0))
             return rlhf_failf(host, RLHF_E_UNSUPPORTED,
                               "config.json: rope_parameters.%s.rope_type \"%s\" is not "
-                              "implemented; known: default, linear",
-                              all[i].key, type);
+                              "implemented; known: default, linear%s",
+                              all[i].key, type, all[i].yarn ? ", yarn" : "");
     }
     return RLHF_OK;
 }
@@ -236,7 +251,10 @@ static rlhf_status type_read(const rlhf_host *host, uint32_t reads, struct rope 
 static rlhf_status part_read(const rlhf_host *host, const struct rlhf_tf_decoder *c, uint32_t reads,
                              int32_t head_dim, struct rope *r) {
     const double own = r->o->partial_rotary_factor, outer = c->partial_rotary_factor;
-    const double part = !(reads & RLHF_TF_READS_PHI) ? 1 : own >= 0 ? own : outer >= 0 ? outer : 1;
+    const double part = !(reads & RLHF_TF_READS_PHI) ? 1
+                        : own != RLHF_TF_MISSING     ? own
+                        : outer != RLHF_TF_MISSING   ? outer
+                                                     : 1;
     r->dim = (int32_t)(head_dim * part);
     if (r->dim == head_dim || (r->dim >= 2 && r->dim % 2 == 0)) return RLHF_OK;
     return rlhf_failf(
@@ -250,9 +268,9 @@ static rlhf_status part_read(const rlhf_host *host, const struct rlhf_tf_decoder
 static rlhf_status lengths_read(const rlhf_host *host, const struct rlhf_tf_decoder *c,
                                 struct rope *r, int32_t *context) {
     const int64_t most = c->max_position_embeddings;
-    if (strcmp(r->type, LONGROPE) != 0) return RLHF_OK;
     r->stretch = c->long_factors ? &r->o->long_factor : &r->o->short_factor;
     r->stretch_key = c->long_factors ? "long_factor" : "short_factor";
+    if (strcmp(r->type, LONGROPE) != 0) return RLHF_OK;
     if (r->context >= (double)most) {
         if (!c->long_factors) return RLHF_OK;
         return rlhf_failf(
@@ -294,9 +312,9 @@ static rlhf_status rope_read(const rlhf_host *host, const struct rlhf_tf_decoder
     *r = (struct rope){.o = old ? &c->rope_scaling : &c->rope_parameters,
                        .object = old ? "rope_scaling" : "rope_parameters"};
     r->theta = r->o->rope_theta > 0 ? r->o->rope_theta : c->rope_theta > 0 ? c->rope_theta : theta;
-    r->context = (double)original_context(c, r, family->reads);
     RLHF_TRY(check_kinds(host, c, kinds));
-    if (kinds) kind_full(c, r);
+    if (kinds) kind_full(c, family, r);
+    r->context = (double)original_context(c, r, family->reads);
     RLHF_TRY(type_read(host, family->reads, r));
     RLHF_TRY(part_read(host, c, family->reads, head_dim, r));
     r->factor = r->o->factor;
