@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "feed/ahead.h"
+#include "gguf/model_text.h"
 #include "keep/reward_round.h"
 #include "learn/optim_state.h"
 #include "model/adapter.h"
@@ -98,12 +99,16 @@ static int needs_master(const struct rlhf__kept *k) {
 
 // Open the directory with the tokenizer's files. For a resumed run, this is the newest checkpoint,
 // because the checkpoint from which the policy was opened may have been pruned.
-static rlhf_status open_tokenizer(const struct rlhf__kept *k, const struct rlhf__folder *all,
-                                  struct rlhf__folder **out, struct rlhf__error *err) {
+static rlhf_status copy_text(const struct rlhf__kept *k, const struct rlhf__folder *all,
+                             const struct rlhf__folder *to, struct rlhf__error *err) {
+    struct rlhf__folder *from = NULL;
     char latest[256];
-    if (k->resumed && rlhf__folder_target(all, "latest", latest, sizeof latest))
-        return rlhf__folder_open(all, latest, out, err);
-    return rlhf__folder_open(NULL, k->cast->policy->text_dir, out, err);
+    if (!k->resumed || !rlhf__folder_target(all, "latest", latest, sizeof latest))
+        return rlhf__model_copy_text(k->cast->policy->text_dir, to, err);
+    rlhf_status st = rlhf__folder_open(all, latest, &from, err);
+    if (st == RLHF_OK) st = rlhf__hf_copy_tokenizer(from, to, err);
+    rlhf__folder_close(from);
+    return st;
 }
 
 // If the policy has learned to end its responses, delete RLHF__STOP_AT_EOS_KEY from the policy's
@@ -117,14 +122,11 @@ static void note_ends(const struct rlhf__kept *k) {
 
 static rlhf_status write_model(const struct rlhf__kept *k, const struct rlhf__folder *all,
                                const struct rlhf__folder *dir, struct rlhf__error *err) {
-    struct rlhf__folder *tokenizer = NULL;
     int32_t dtype = needs_master(k) ? RLHF_BF16 : RLHF_F32;
     note_ends(k);
     rlhf_status st = rlhf__hf_set_dtype(k->cast->policy->config, dtype, err);
     if (st == RLHF_OK) st = rlhf__hf_config_write(dir, k->cast->policy->config, err);
-    if (st == RLHF_OK) st = open_tokenizer(k, all, &tokenizer, err);
-    if (st == RLHF_OK) st = rlhf__hf_copy_tokenizer(tokenizer, dir, err);
-    rlhf__folder_close(tokenizer);
+    if (st == RLHF_OK) st = copy_text(k, all, dir, err);
     if (st == RLHF_OK) st = rlhf__tokenizer_write_frame(k->cast->policy->tok, dir, err);
     if (st == RLHF_OK) st = rlhf__tokenizer_write_chat(k->cast->policy->tok, dir, err);
     if (st != RLHF_OK) return st;

@@ -2,6 +2,7 @@
 #include "model/adapter.h"
 
 #include "base/json.h"
+#include "gguf/model_text.h"
 #include "model/compute.h"
 #include "model/model_config.h"
 #include "model/parameters.h"
@@ -101,9 +102,8 @@ rlhf_status rlhf__adapter_check_base(const struct rlhf__peft *p, const char *bas
 int rlhf__adapter_has_text(const char *dir) {
     static const char *const files[] = {"tokenizer.json", "vocab.json", "vocab.txt",
                                         "tokenizer.model"};
-    char path[RLHF__PATH_CAP];
     for (size_t i = 0; dir && i < sizeof files / sizeof *files; i++)
-        if (rlhf__is_file(rlhf__path_put(path, "%s/%s", dir, files[i]))) return 1;
+        if (rlhf__model_has(dir, files[i])) return 1;
     return 0;
 }
 

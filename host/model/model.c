@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "gguf/model_text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -289,15 +290,9 @@ rlhf_status rlhf__ends_read(const char *dir, const json_t *config,
     RLHF_TRY(add(out, info->eos, info->n_vocab, dir, err));
     RLHF_TRY(read_ids(config, dir, "config.json", info->n_vocab, out, err));
     RLHF_TRY(read_goes_on(config, dir, out, err));
-    char *path = rlhf__path_join(dir, generation);
-    if (!path) return RLHF__NOMEM(err, "out of memory for a path");
     json_t *own = NULL;
-    rlhf_status st = rlhf__is_file(path) ? rlhf__json_load(path, &own, err) : RLHF_OK;
-    if (st == RLHF_OK && own && !json_is_object(own))
-        st = rlhf__fail(err, RLHF_E_INVALID, "%s: expected an object, found %s", path,
-                        rlhf__json_kind(own));
-    if (st == RLHF_OK) st = read_ids(own, dir, generation, info->n_vocab, out, err);
+    RLHF_TRY(rlhf__model_json(dir, generation, &own, err));
+    const rlhf_status st = read_ids(own, dir, generation, info->n_vocab, out, err);
     json_decref(own);
-    free(path);
     return st;
 }

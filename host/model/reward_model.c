@@ -2,6 +2,7 @@
 #include "model/reward_model.h"
 
 #include "base/file.h"
+#include "gguf/model_text.h"
 #include "model/adapter.h"
 #include "model/model_config.h"
 #include "model/parameters.h"
@@ -366,17 +367,14 @@ rlhf_status rlhf__reward_model_config(struct rlhf__model *m, const struct rlhf__
 
 rlhf_status rlhf__reward_model_write(const struct rlhf__reward_model *rm,
                                      const struct rlhf__folder *dir, struct rlhf__error *err) {
-    struct rlhf__folder *from = NULL;
     rlhf_status st = rlhf__reward_model_config(rm->model, &rm->head, err);
-    if (st == RLHF_OK) st = rlhf__folder_open(NULL, rm->model->text_dir, &from, err);
     if (st == RLHF_OK) st = rlhf__hf_set_dtype(rm->model->config, RLHF_F32, err);
     if (st == RLHF_OK) st = rlhf__hf_config_write(dir, rm->model->config, err);
-    if (st == RLHF_OK) st = rlhf__hf_copy_tokenizer(from, dir, err);
+    if (st == RLHF_OK) st = rlhf__model_copy_text(rm->model->text_dir, dir, err);
     if (st == RLHF_OK && rm->model->peft.rank > 0)
         st = rlhf__adapter_write(rm->model, RLHF_F32, 0, dir, err);
     else if (st == RLHF_OK)
         st = rlhf__params_write(rm->model, RLHF__PART_MODEL, RLHF_F32, dir, "model.safetensors",
                                 err);
-    rlhf__folder_close(from);
     return st == RLHF_OK ? rlhf__folder_sync(dir, ".", err) : st;
 }

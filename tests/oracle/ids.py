@@ -3,7 +3,7 @@
 
 Usage: ids.py ENCODE WORK DIR [DIR ...]
 
-In addition to the given directories, it tests directories that it creates in WORK: WordPiece with a token for every
+If there is a GGUF file DIR.gguf beside DIR, its ids must be the same, too. In addition to the given directories, it tests directories that it creates in WORK: WordPiece with a token for every
 character, with and without lower-casing, and BPE with added tokens.
 
 Exit status 0: all agree; 1: some do not, with the first texts that differ.
@@ -43,16 +43,17 @@ def make(work, bpe):
     return dirs
 
 
-def check(encode, directory, rows):
+def check(encode, directory, model, rows):
+    """Compares the ids by `model`, which is the directory or a GGUF file, with those of the directory's tokenizer."""
     tok = transformers.AutoTokenizer.from_pretrained(directory)
     lines = "".join(json.dumps(r) + "\n" for r in rows)
-    out = subprocess.run([encode, directory], input=lines, capture_output=True, text=True)
+    out = subprocess.run([encode, model], input=lines, capture_output=True, text=True)
     if out.returncode:
-        sys.exit(f"{directory}: {out.stderr}")
+        sys.exit(f"{model}: {out.stderr}")
     got = [json.loads(line) for line in out.stdout.splitlines()]
     want = tok(rows).input_ids
     wrong = [(r, g, w) for r, g, w in zip(rows, got, want) if g != w]
-    print(f"{directory}: {len(rows) - len(wrong)} of {len(rows)} texts have the same ids", flush=True)
+    print(f"{model}: {len(rows) - len(wrong)} of {len(rows)} texts have the same ids", flush=True)
     for row, g, w in wrong[:5]:
         print(f"  {row!r}\n    here {g}\n    tokenizers {w}")
     return len(got) == len(rows) and not wrong
@@ -62,5 +63,6 @@ if __name__ == "__main__":
     transformers.logging.set_verbosity_error()
     rows = texts(int(os.environ.get("RLHF_TEXTS", "1500")))
     dirs = sys.argv[3:] + make(sys.argv[2], sys.argv[3])
-    good = [check(sys.argv[1], d, rows) for d in dirs]
+    pairs = [(d, m) for d in dirs for m in (d, d + ".gguf") if os.path.exists(m)]
+    good = [check(sys.argv[1], d, m, rows) for d, m in pairs]
     sys.exit(not all(good))

@@ -7,7 +7,10 @@ Usage: published_vocabularies.py ENCODE WORK DIR        (DIR holds *.gguf files,
 Beside NAME.gguf may be NAME.gguf.inp, texts, and NAME.gguf.out, the ids that llama.cpp gives to them. How many of these
 are the same is printed, too; transformers converts some vocabularies to other rules than llama.cpp has.
 
-Prints a line for each vocabulary. Exit status 1: ids differ from those of the library.
+Then the GGUF file itself is opened, and its ids of the texts must be those of llama.cpp, except for characters that can
+be composed (qwen35). Where `encode` refuses the file, the reason is printed.
+
+Prints lines for each vocabulary. Exit status 1: ids differ from those of the library or of llama.cpp.
 """
 import contextlib
 import glob
@@ -16,6 +19,7 @@ import json
 import os
 import subprocess
 import sys
+import unicodedata
 
 import tokenizers
 import transformers as hf
@@ -51,17 +55,37 @@ def known(path):
     return list(zip(inputs, outputs))
 
 
+def run(encode, model, rows):
+    """The ids of the texts, or why `encode` refuses the model."""
+    out = subprocess.run([encode, model], input="".join(json.dumps(r) + "\n" for r in rows), capture_output=True, text=True)
+    return out.stderr.strip() if out.returncode else [json.loads(line) for line in out.stdout.splitlines()]
+
+
+def check_file(encode, path):
+    """Compares the ids that the file itself gives with those of llama.cpp, with or without bos."""
+    name, pairs = os.path.basename(path), known(path)
+    got = run(encode, path, [text for text, _ in pairs] or ["a"])
+    if isinstance(got, str):
+        print(f"{name}: as a model: refused: {got.split(':', 1)[-1].strip():.100}")
+        return True
+    composed = [unicodedata.normalize("NFC", text) == text for text, _ in pairs]
+    wrong = [(t, g, w) for (t, w), g, c in zip(pairs, got, composed) if g != w and g[1:] != w and c]
+    print(f"{name}: as a model: {sum(composed) - len(wrong)} of {sum(composed)} texts have the ids of llama.cpp", flush=True)
+    for text, g, w in wrong[:3]:
+        print(f"  {text!r:.80}\n    here {g}\n    llama.cpp {w}")
+    return len(got) == max(len(pairs), 1) and not wrong
+
+
 def check(encode, path, to):
     name, tok = os.path.basename(path), convert(path, to)
     if not tok:
         return True
     pairs = known(path)
     rows = [text for text, _ in pairs] + texts(200)
-    out = subprocess.run([encode, to], input="".join(json.dumps(r) + "\n" for r in rows), capture_output=True, text=True)
-    if out.returncode:
-        print(f"{name}: refused: {out.stderr.strip()}")
+    got = run(encode, to, rows)
+    if isinstance(got, str):
+        print(f"{name}: refused: {got}")
         return True
-    got = [json.loads(line) for line in out.stdout.splitlines()]
     wrong = [(r, g, w) for r, g, w in zip(rows, got, (e.ids for e in tok.encode_batch(rows))) if g != w]
     same = sum(g == w or g[1:] == w for g, (_, w) in zip(got, pairs))
     print(f"{name}: {len(rows) - len(wrong)} of {len(rows)} texts have the ids of the library"
@@ -74,4 +98,5 @@ def check(encode, path, to):
 if __name__ == "__main__":
     hf.logging.set_verbosity_error()
     found = sorted(glob.glob(sys.argv[3] + "/*.gguf"))
-    sys.exit(not all([check(sys.argv[1], path, f"{sys.argv[2]}/{i}") for i, path in enumerate(found)]))
+    sys.exit(not all([check(sys.argv[1], path, f"{sys.argv[2]}/{i}") & check_file(sys.argv[1], path)
+                      for i, path in enumerate(found)]))

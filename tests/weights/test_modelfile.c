@@ -108,6 +108,9 @@ static void underived(void **state) {
         // says something else in long conversations
         "{% for m in messages %}{{ m.content }}<tool>{% endfor %}{% if messages | length > 4 %}!"
         "{% endif %}",
+        // the same, and no system messages
+        "{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no') }}{% endif %}"
+        "{{ m.content }}<tool>{% endfor %}{% if messages | length > 4 %}!{% endif %}",
         // two system messages
         "{% for m in messages %}{% if m.role == 'system' %}{{ m.content }}{% endif %}"
         "{{ m.content }}<tool>{% endfor %}"};

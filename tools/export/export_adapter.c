@@ -3,6 +3,7 @@
 
 #include "base/json.h"
 #include "export/gguf_adapter.h"
+#include "gguf/model_text.h"
 #include "model/model.h"
 #include "option/nearest.h"
 #include "tensors/tensor.h"
@@ -210,7 +211,6 @@ rlhf_status rlhf__export_adapter_write(const struct rlhf__export_source *s, int3
                                        int64_t *n_parameters, struct rlhf__error *err) {
     char path[RLHF__PATH_CAP];
     struct rlhf__weights *w = NULL;
-    struct rlhf__folder *from = NULL;
     *n_parameters = 0;
     RLHF_TRY(write_config(s, base_model, to, err));
     rlhf__path_put(path, "%s/config.json", s->dir);
@@ -218,10 +218,7 @@ rlhf_status rlhf__export_adapter_write(const struct rlhf__export_source *s, int3
     RLHF_TRY(open_weights(s, dtype == RLHF__TENSOR_F32 || dtype == RLHF__TENSOR_F16, &w, err));
     rlhf_status st = write_tensors(w, dtype, to, n_parameters, err);
     rlhf__weights_close(w);
-    if (st == RLHF_OK) st = rlhf__folder_open(NULL, rlhf__export_source_text(s), &from, err);
-    if (st == RLHF_OK) st = rlhf__hf_copy_tokenizer(from, to, err);
-    rlhf__folder_close(from);
-    return st;
+    return st == RLHF_OK ? rlhf__model_copy_text(rlhf__export_source_text(s), to, err) : st;
 }
 
 // ---- a file of llama.cpp ----

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/printable.h"
 #include "export/export_config.h"
+#include "gguf/model_text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -95,8 +96,7 @@ static int has_chat_template(const struct rlhf__export_source *s) {
     char path[RLHF__PATH_CAP];
     json_t *config = NULL;
     if (rlhf__is_file(rlhf__path_put(path, "%s/chat_template.jinja", dir))) return 1;
-    rlhf__path_put(path, "%s/tokenizer_config.json", dir);
-    if (rlhf__is_file(path) && rlhf__json_load(path, &config, NULL) != RLHF_OK) config = NULL;
+    if (rlhf__model_json(dir, "tokenizer_config.json", &config, NULL) != RLHF_OK) config = NULL;
     const int has = json_object_get(config, "chat_template") != NULL;
     json_decref(config);
     return has;

@@ -2,6 +2,7 @@
 #include "export/export_config.h"
 
 #include "base/json.h"
+#include "gguf/model_text.h"
 #include "tokenizer/tokenizer.h"
 #include "weights/hf_dir.h"
 
@@ -164,16 +165,13 @@ static rlhf_status generation_config(const struct rlhf__export_source *s, json_t
 rlhf_status rlhf__export_config_write(const struct rlhf__export_source *s,
                                       const struct rlhf__folder *to, struct rlhf__error *err) {
     static const char name[] = "generation_config.json";
-    struct rlhf__folder *from = NULL;
     json_t *own = NULL;
     RLHF_TRY(rlhf__hf_config_write(to, s->config, err));
-    rlhf_status st = rlhf__folder_open(NULL, rlhf__export_source_text(s), &from, err);
-    if (st == RLHF_OK) st = rlhf__hf_copy_tokenizer(from, to, err);
-    rlhf__folder_close(from);
-    if (st != RLHF_OK || !rlhf__export_source_writes(s)) return st;
+    RLHF_TRY(rlhf__model_copy_text(rlhf__export_source_text(s), to, err));
+    if (!rlhf__export_source_writes(s)) return RLHF_OK;
     RLHF_TRY(rlhf__export_source_json(s, name, &own, err));
     json_t *made = NULL;
-    st = generation_config(s, own, &made, err);
+    rlhf_status st = generation_config(s, own, &made, err);
     if (st == RLHF_OK)
         st = rlhf__json_save_new(to, name, made, 2, err);
     else

@@ -3,6 +3,7 @@
 
 #include "base/json.h"
 #include "data/lines.h"
+#include "gguf/model_text.h"
 #include "model/adapter.h"
 #include "weights/hf_dir.h"
 #include "weights/run_checkpoint.h"
@@ -14,8 +15,8 @@
 
 rlhf_status rlhf__export_source_json(const struct rlhf__export_source *s, const char *name,
                                      json_t **out, struct rlhf__error *err) {
-    RLHF_TRY(rlhf__json_load_any(s->dir, name, out, err));
-    return *out || !s->base[0] ? RLHF_OK : rlhf__json_load_any(s->base, name, out, err);
+    RLHF_TRY(rlhf__model_json(s->dir, name, out, err));
+    return *out || !s->base[0] ? RLHF_OK : rlhf__model_json(s->base, name, out, err);
 }
 
 // ---- the kind of a directory ----

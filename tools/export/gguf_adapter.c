@@ -9,10 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+// A matrix B, under the name of its weight.
+struct up {
+    char name[512];
+    struct rlhf__tensor tensor;
+};
+
 struct plan {
     struct rlhf__gguf_config config;
-    char **name;                  // [n_up] of the weights that have an adapter
-    struct rlhf__tensor *up;      // [n_up] matrices B under these names
+    struct up *up;                // [n_up]
     struct rlhf__gguf_item *item; // [n]
     size_t n_up, n;
 };
@@ -35,15 +40,13 @@ static const struct rlhf__tensor *low_of(const struct rlhf__weights *w,
     return rlhf__weights_find(w, name);
 }
 
-// The name of the weight that B changes: PEFT's name without its prefix, which the exact weights of
-// a checkpoint lack. The caller frees it.
-static char *weight_of(const char *up) {
+// Writes the name of the weight that B changes: PEFT's name without its prefix, which the exact
+// weights of a checkpoint lack. Returns 0 if it is too long.
+static int weight_of(const char *up, char *out, size_t cap) {
     const size_t prefix = strlen(RLHF__PEFT_PREFIX);
     if (strncmp(up, RLHF__PEFT_PREFIX, prefix) == 0) up += prefix;
-    const size_t n = strlen(up) - strlen(UP);
-    char *name = malloc(n + sizeof ".weight");
-    if (name) snprintf(name, n + sizeof ".weight", "%.*s.weight", (int)n, up);
-    return name;
+    const int n = (int)(strlen(up) - strlen(UP));
+    return (size_t)snprintf(out, cap, "%.*s.weight", n, up) < cap;
 }
 
 static void set_tail(struct rlhf__gguf_item *i, const char *tail) {
@@ -91,12 +94,13 @@ static rlhf_status add(const struct rlhf__gguf_adapter *a, struct plan *p,
         return rlhf__fail(err, RLHF_E_INVALID,
                           "%s: the layer of %s has no pair of matrices of rank %lld", a->dir,
                           t->name, (long long)rank);
-    struct rlhf__tensor *up = &p->up[p->n_up];
-    char *name = p->name[p->n_up++] = weight_of(t->name);
-    if (!name) return RLHF__NOMEM(err, "out of memory for an adapter");
-    *up = *t;
-    up->name = name;
-    return add_pairs(a, p, up, low, err);
+    struct up *up = &p->up[p->n_up++];
+    if (!weight_of(t->name, up->name, sizeof up->name))
+        return rlhf__fail(err, RLHF_E_INVALID, "%s: the name %.60s... is too long", a->dir,
+                          t->name);
+    up->tensor = *t;
+    up->tensor.name = up->name;
+    return add_pairs(a, p, &up->tensor, low, err);
 }
 
 static rlhf_status make_plan(const struct rlhf__gguf_adapter *a, struct plan *p,
@@ -104,11 +108,9 @@ static rlhf_status make_plan(const struct rlhf__gguf_adapter *a, struct plan *p,
     const size_t n = rlhf__weights_count(a->weights);
     RLHF_TRY(
         rlhf__gguf_config_read(a->config, a->peft->base ? a->peft->base : a->dir, &p->config, err));
-    p->name = calloc(n + 1, sizeof *p->name);
     p->up = calloc(n + 1, sizeof *p->up);
     p->item = calloc(4 * n + 1, sizeof *p->item); // a B becomes at most two pairs
-    if (!p->name || !p->up || !p->item)
-        return RLHF__NOMEM(err, "out of memory for the list of tensors");
+    if (!p->up || !p->item) return RLHF__NOMEM(err, "out of memory for the list of tensors");
     for (size_t i = 0; i < n; i++)
         RLHF_TRY(add(a, p, rlhf__weights_at(a->weights, i), err));
     return RLHF_OK;
@@ -138,9 +140,6 @@ rlhf_status rlhf__gguf_adapter_write(const struct rlhf__gguf_adapter *a,
     if (st == RLHF_OK && name) st = rlhf__gguf_begin(g, in, name, err);
     for (size_t i = 0; st == RLHF_OK && name && i < p.n; i++)
         st = rlhf__gguf_item_put(g, &p.item[i], &p.config, a->cancelled, err);
-    for (size_t i = 0; i < p.n_up; i++)
-        free(p.name[i]);
-    free(p.name);
     free(p.up);
     free(p.item);
     if (st == RLHF_OK && name) return rlhf__gguf_commit(g, err);

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/printable.h"
+#include "gguf/model_text.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -105,7 +106,7 @@ static rlhf_status read_all(struct templates *t, const json_t *config, struct rl
     RLHF_TRY(add_value(t, "tokenizer_config.json", json_object_get(config, "chat_template"), err));
     if (json_array_size(t->item) > 0) return RLHF_OK;
     json_t *json = NULL;
-    RLHF_TRY(rlhf__json_load_any(t->dir, alone, &json, err));
+    RLHF_TRY(rlhf__model_json(t->dir, alone, &json, err));
     const rlhf_status st = add_value(t, alone, json_object_get(json, "chat_template"), err);
     json_decref(json);
     return st;

@@ -2,6 +2,7 @@
 #include "export/gguf_form.h"
 
 #include "base/buf.h"
+#include "gguf/gguf_words.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -40,17 +41,6 @@ static int flag(const json_t *part, const char *name, int fallback) {
 
 // ---- byte-level BPE ----
 
-#define WORDS  "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|"
-#define OTHERS "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
-
-static const struct {
-    const char *pattern, *pre,
-        *ignoring; // the last: with ignore_merges; NULL = not supported
-} splits[] = {
-    {WORDS "\\p{N}{1,3}" OTHERS, "dbrx", "llama-bpe"},
-    {WORDS "\\p{N}" OTHERS, "qwen2", NULL},
-};
-
 struct rlhf__gguf_form rlhf__gguf_form_gpt2(void) {
     return (struct rlhf__gguf_form){.pre = "gpt-2"};
 }
@@ -60,24 +50,31 @@ static int is_byte_level(const json_t *part, int splits_itself) {
            flag(part, "use_regex", 1) == splits_itself;
 }
 
+// The first rule with these steps; NULL if llama.cpp lacks it.
+static const char *rule(const char *split, int digits, int ignores_merges) {
+    const struct rlhf__gguf_pre *r;
+    for (size_t i = 0; (r = rlhf__gguf_pre_at(i)) != NULL; i++)
+        if (r->digits == digits && r->ignores_merges == ignores_merges &&
+            (split ? r->split && strcmp(r->split, split) == 0 : !r->split))
+            return r->name;
+    return NULL;
+}
+
 // Returns llama.cpp's name of the pre-tokenizer, or NULL if llama.cpp lacks it.
 static const char *pre_of(const json_t *pre, int ignore_merges) {
     const json_t *p[4] = {NULL};
     const size_t n = parts_of(pre, "pretokenizers", p, 4);
-    if (n == 1 && is_byte_level(p[0], 1)) return ignore_merges ? NULL : "gpt-2";
+    if (n == 1 && is_byte_level(p[0], 1)) return rule(NULL, 0, ignore_merges);
     if (n != 2) return NULL;
     if (is(p[0], "Digits") && flag(p[0], "individual_digits", 0) && is_byte_level(p[1], 1))
-        return ignore_merges ? NULL : "smollm";
+        return rule(NULL, 1, ignore_merges);
     const char *behavior = json_string_value(json_object_get(p[0], "behavior"));
     const char *regex =
         json_string_value(json_object_get(json_object_get(p[0], "pattern"), "Regex"));
     if (!is(p[0], "Split") || !regex || !behavior || strcmp(behavior, "Isolated") != 0 ||
         flag(p[0], "invert", 0) || !is_byte_level(p[1], 0))
         return NULL;
-    for (size_t i = 0; i < sizeof splits / sizeof *splits; i++)
-        if (strcmp(regex, splits[i].pattern) == 0)
-            return ignore_merges ? splits[i].ignoring : splits[i].pre;
-    return NULL;
+    return rule(regex, 0, ignore_merges);
 }
 
 static rlhf_status byte_level(const json_t *t, const char *dir, struct rlhf__gguf_form *out,

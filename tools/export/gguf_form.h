@@ -6,8 +6,6 @@
 
 #include <jansson.h>
 
-#define RLHF__GGUF_SPACE "\xE2\x96\x81" // U+2581, the sign for a space in SentencePiece
-
 struct rlhf__gguf_form {
     const char *pre;      // tokenizer.ggml.pre
     int32_t spm;          // 1: byte fallback, a SentencePiece vocabulary; 0: byte-level BPE

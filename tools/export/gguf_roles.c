@@ -2,6 +2,7 @@
 #include "export/gguf_roles.h"
 
 #include "base/json.h"
+#include "gguf/model_text.h"
 #include "tokenizer/tokenizer_config.h"
 
 #include <stdio.h>
@@ -66,7 +67,7 @@ static rlhf_status put_ends(struct rlhf__gguf *g, struct rlhf__gguf_token_list *
     static const char *const keys[] = {"tokenizer.ggml.eot_token_id",
                                        "tokenizer.ggml.eom_token_id"};
     json_t *sampling = NULL;
-    RLHF_TRY(rlhf__json_load_any(t->dir, "generation_config.json", &sampling, err));
+    RLHF_TRY(rlhf__model_json(t->dir, "generation_config.json", &sampling, err));
     const json_t *a = json_object_get(config, "eos_token_id");
     const json_t *b = json_object_get(sampling, "eos_token_id");
     for (int32_t i = 0, n = 0; i < t->n && n < 2; i++) {

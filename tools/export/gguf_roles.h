@@ -5,22 +5,14 @@
 
 #include "export/gguf_form.h"
 #include "export/gguf_writer.h"
+#include "gguf/gguf_words.h"
 #include "tokenizer/tokenizer.h"
 
-// llama.cpp's types of tokens.
-enum rlhf__gguf_token_type {
-    RLHF__GGUF_TOKEN_NORMAL = 1,
-    RLHF__GGUF_TOKEN_UNKNOWN = 2,
-    RLHF__GGUF_TOKEN_CONTROL = 3,
-    RLHF__GGUF_TOKEN_USER_DEFINED = 4,
-    RLHF__GGUF_TOKEN_UNUSED = 5,
-    RLHF__GGUF_TOKEN_BYTE = 6
-};
-
 struct rlhf__gguf_token {
-    const char *text;     // NULL = no text for this id; borrowed
-    int32_t type, ranked; // enum rlhf__gguf_token_type; ranked: a merge makes it
-    float score;          // minus the rank of the token among the results of merges
+    const char *text; // NULL = no text for this id; borrowed
+    int32_t type,
+        ranked;  // enum rlhf__gguf_token_type (gguf/gguf_words.h); ranked: a merge makes it
+    float score; // minus the rank of the token among the results of merges
 };
 
 struct rlhf__gguf_token_list {

@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "export/gguf_chat.h"
 #include "export/gguf_roles.h"
+#include "gguf/model_text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,8 +37,8 @@ static rlhf_status read_merges(struct rlhf__gguf_token_list *t, struct rlhf__err
 static rlhf_status read_classic(struct rlhf__gguf_token_list *t, struct rlhf__error *err) {
     const char *text;
     json_t *id, *more;
-    RLHF_TRY(rlhf__json_load_any(t->dir, "vocab.json", &t->vocab, err));
-    RLHF_TRY(rlhf__json_load_any(t->dir, "added_tokens.json", &more, err));
+    RLHF_TRY(rlhf__model_json(t->dir, "vocab.json", &t->vocab, err));
+    RLHF_TRY(rlhf__model_json(t->dir, "added_tokens.json", &more, err));
     t->added = json_array();
     json_object_foreach(more, text, id) {
         json_array_append_new(
@@ -54,9 +55,9 @@ static rlhf_status read_classic(struct rlhf__gguf_token_list *t, struct rlhf__er
 }
 
 static rlhf_status read_all(struct rlhf__gguf_token_list *t, struct rlhf__error *err) {
-    RLHF_TRY(rlhf__json_load_any(t->dir, "tokenizer.json", &t->full, err));
-    RLHF_TRY(rlhf__json_load_any(t->dir, "tokenizer_config.json", &t->config, err));
-    RLHF_TRY(rlhf__json_load_any(t->dir, "special_tokens_map.json", &t->map, err));
+    RLHF_TRY(rlhf__model_json(t->dir, "tokenizer.json", &t->full, err));
+    RLHF_TRY(rlhf__model_json(t->dir, "tokenizer_config.json", &t->config, err));
+    RLHF_TRY(rlhf__model_json(t->dir, "special_tokens_map.json", &t->map, err));
     if (!t->full) return read_classic(t, err);
     RLHF_TRY(rlhf__gguf_form_of(t->full, t->dir, &t->form, err));
     const json_t *model = json_object_get(t->full, "model");

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/printable.h"
+#include "gguf/model_text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -75,7 +76,8 @@ rlhf_status rlhf__chat_learn(struct rlhf__chat *c, struct rlhf__error *err) {
 static rlhf_status take(struct rlhf__chat *c, const char *file, const char *text, size_t n,
                         struct rlhf__error *err) {
     struct rlhf__error why = {0, ""};
-    char *path = rlhf__path_join(c->dir, file), *own = strndup(text, n);
+    char *path = rlhf__is_file(c->dir) ? strdup(c->dir) : rlhf__path_join(c->dir, file);
+    char *own = strndup(text, n);
     c->has = 1;
     rlhf_status st =
         path && own ? rlhf__chat_parse(c, text, n, &c->template, &why) : rlhf__chat_no_memory(&why);
@@ -125,12 +127,8 @@ static rlhf_status read_config(struct rlhf__chat *c, struct rlhf__error *err) {
     static const char name[] = "tokenizer_config.json";
     struct rlhf__error why = {0, ""};
     json_t *config = NULL;
-    char *path = rlhf__path_join(c->dir, name);
-    if (!path) return rlhf__chat_no_memory(err);
     rlhf_status st = RLHF_OK;
-    if (rlhf__is_file(path) && rlhf__json_load(path, &config, &why) != RLHF_OK)
-        st = cannot_read(c, &why);
-    free(path);
+    if (rlhf__model_json(c->dir, name, &config, &why) != RLHF_OK) st = cannot_read(c, &why);
     const json_t *v = config_template(config);
     if (v && !json_is_null(v)) {
         if (json_is_string(v))

@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "gguf/model_text.h"
 #include "text/added.h"
 #include "text/tokenizer_part.h"
 #include "tokenizer/added_read.h"
@@ -151,25 +152,6 @@ static int32_t *role_id(struct rlhf__tokenizer *tok, const struct role *role) {
     return (int32_t *)(void *)((char *)&tok->info + role->at);
 }
 
-rlhf_status rlhf__tokenizer_json(const char *dir, const char *name, json_t **out,
-                                 struct rlhf__error *err) {
-    *out = NULL;
-    char *path = rlhf__path_join(dir, name);
-    if (!path) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for a path");
-    rlhf_status st = RLHF_OK;
-    if (rlhf__is_file(path)) {
-        st = rlhf__json_load(path, out, err);
-        if (st == RLHF_OK && !json_is_object(*out)) {
-            st = rlhf__fail(err, RLHF_E_INVALID, "%s: expected an object, found %s", path,
-                            rlhf__json_kind(*out));
-            json_decref(*out);
-            *out = NULL;
-        }
-    }
-    free(path);
-    return st;
-}
-
 // The id of a token that a file names by its text or as {"content": text}; -1 = none.
 static int32_t named_id(const struct rlhf__tokenizer *tok, const json_t *v) {
     if (json_is_object(v)) v = json_object_get(v, "content");
@@ -303,8 +285,7 @@ rlhf_status rlhf__tokenizer_load_special(struct rlhf__tokenizer *tok, const char
     struct files f = {.at = N_FILES};
     rlhf_status st = RLHF_OK;
     for (int i = 0; i < N_FILES && st == RLHF_OK; i++)
-        if (i != MAP || map_counts(f.v[CONFIG]))
-            st = rlhf__tokenizer_json(dir, names[i], &f.v[i], err);
+        if (i != MAP || map_counts(f.v[CONFIG])) st = rlhf__model_json(dir, names[i], &f.v[i], err);
     if (st == RLHF_OK) {
         st = read_all(tok, &f, err);
         const char *name = f.at < N_FILES ? names[f.at] : tok->has_json ? "tokenizer.json" : NULL;

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "gguf/model_text.h"
 #include "text/unicode.h"
 
 #include <stdio.h>
@@ -21,12 +22,6 @@ static rlhf_status read_text(const char *dir, const char *name, struct rlhf__buf
     rlhf_status st = rlhf__file_read(path, VOCAB_FILE_MAX, out, err);
     free(path);
     return st;
-}
-
-static int has(const char *dir, const char *name) {
-    char path[4096];
-    const int n = snprintf(path, sizeof path, "%s/%s", dir, name);
-    return n > 0 && (size_t)n < sizeof path && rlhf__is_file(path);
 }
 
 // Parses merges.txt. Each line is one merge, "left right"; earlier merges have precedence. A
@@ -66,7 +61,7 @@ static rlhf_status load_bpe(struct rlhf__tokenizer *tok, const char *dir, int by
     struct rlhf__buf merges = RLHF__BUF_INIT;
     tok->info.kind = RLHF__TOKENIZER_BPE;
     tok->bpe_opts = (struct rlhf__bpe_opts){.bytes = bytes, .unk = -1};
-    rlhf_status st = rlhf__tokenizer_json(dir, "vocab.json", &vocab, err);
+    rlhf_status st = rlhf__model_json(dir, "vocab.json", &vocab, err);
     if (st == RLHF_OK) {
         st = rlhf__tokenizer_add_vocab(tok, vocab, bytes, err);
         if (st < 0) rlhf__error_context(err, "%s/vocab.json", dir);
@@ -148,7 +143,8 @@ static rlhf_status check_old(const struct rlhf__tokenizer *tok, const char *dir,
                              struct rlhf__error *err) {
     struct rlhf__tokenizer old = {0};
     int lines = tok->info.kind == RLHF__TOKENIZER_WORDPIECE;
-    if (lines ? !has(dir, "vocab.txt") : !(has(dir, "merges.txt") && has(dir, "vocab.json")))
+    if (lines ? !rlhf__model_has(dir, "vocab.txt")
+              : !(rlhf__model_has(dir, "merges.txt") && rlhf__model_has(dir, "vocab.json")))
         return RLHF_OK;
     rlhf_status st =
         lines ? load_lines(&old, dir, err) : load_bpe(&old, dir, tok->bpe_opts.bytes, err);
@@ -178,9 +174,9 @@ static rlhf_status imply(struct rlhf__tokenizer *tok, const char *normalizer, co
 // Load the tokenizer from the files of `dir`: the kind, the vocabulary, the merges of BPE, and the
 // parts that the files define or imply. Errors: those of rlhf__tokenizer_open.
 static rlhf_status load(struct rlhf__tokenizer *tok, const char *dir, struct rlhf__error *err) {
-    int merges = has(dir, "merges.txt"), vocab = has(dir, "vocab.json");
+    int merges = rlhf__model_has(dir, "merges.txt"), vocab = rlhf__model_has(dir, "vocab.json");
     // tokenizer.json contains the most information, so it takes precedence.
-    if (has(dir, "tokenizer.json")) {
+    if (rlhf__model_has(dir, "tokenizer.json")) {
         RLHF_TRY(rlhf__tokenizer_load_json(tok, dir, err));
         return check_old(tok, dir, err);
     }
@@ -188,7 +184,7 @@ static rlhf_status load(struct rlhf__tokenizer *tok, const char *dir, struct rlh
         RLHF_TRY(load_bpe(tok, dir, 1, err));
         return imply(tok, NULL, "ByteLevel", err);
     }
-    if (has(dir, "vocab.txt")) {
+    if (rlhf__model_has(dir, "vocab.txt")) {
         RLHF_TRY(load_lines(tok, dir, err));
         return imply(tok, "BertNormalizer", "BertPreTokenizer", err);
     }

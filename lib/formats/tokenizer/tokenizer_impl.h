@@ -83,10 +83,6 @@ rlhf_status rlhf__frame_read(struct rlhf__tokenizer *tok, const json_t *post,
 // [main]
 void rlhf__frame_default(struct rlhf__tokenizer *tok, const json_t *config);
 
-// Parse DIR/NAME. *out is NULL if the file does not exist. [main]
-rlhf_status rlhf__tokenizer_json(const char *dir, const char *name, json_t **out,
-                                 struct rlhf__error *err);
-
 // Create the normalizer and the pre-tokenizer from the members "normalizer" and "pre_tokenizer" of
 // tokenizer.json. [main]
 rlhf_status rlhf__tokenizer_read_cut(struct rlhf__tokenizer *tok, const json_t *file,

@@ -6,6 +6,7 @@
 #include "tokenizer/tokenizer_impl.h"
 
 #include "base/json.h"
+#include "gguf/model_text.h"
 #include "text/tokenizer_part.h"
 #include "tokenizer/added_read.h"
 #include "tokenizer/tokenizer_config.h"
@@ -241,7 +242,7 @@ rlhf_status rlhf__tokenizer_load_json(struct rlhf__tokenizer *tok, const char *d
                                       struct rlhf__error *err) {
     json_t *file = NULL;
     tok->has_json = 1;
-    RLHF_TRY(rlhf__tokenizer_json(dir, "tokenizer.json", &file, err));
+    RLHF_TRY(rlhf__model_json(dir, "tokenizer.json", &file, err));
     rlhf_status st = read_file(tok, file, err);
     if (st < 0) rlhf__error_context(err, "%s/tokenizer.json", dir);
     json_decref(file);
