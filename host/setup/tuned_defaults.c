@@ -18,6 +18,7 @@ static const char *chat_preset(const struct rlhf__config *c) {
     char stem[64];
     rlhf__plugin_stem(c->algo.plugin, stem, sizeof stem);
     if (strcmp(stem, "sft") == 0) return "chat-sft";
+    if (strcmp(stem, "dpo") == 0) return "chat-dpo";
     if (strcmp(stem, "grpo") != 0) return NULL;
     return c->policy.adapter_rank > 0 || c->policy.adapter_path[0] ? "chat-lora" : "chat-grpo";
 }

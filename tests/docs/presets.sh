@@ -9,6 +9,9 @@ host=$RLHF_BUILD_DIR/bin/rlhf-host
 cd "$work"
 for a in 1 2 3 4 5 6; do
     echo '{"messages": [{"role": "user", "content": "It"}, {"role": "assistant", "content": " was"}]}' >>talks.jsonl
+    echo '{"prompt": [{"role": "user", "content": "It"}], "chosen": [{"role": "assistant", "content": " was"}],
+        "rejected": [{"role": "assistant", "content": " is"}]}' | tr -d '\n' >>pairs.jsonl
+    echo >>pairs.jsonl
 done
 count=0
 for file in "$RLHF_SOURCE_DIR"/configs/presets/*.json; do
@@ -36,13 +39,14 @@ PY
     case $name in
     deepseek-grpo) size=batch.size=64 ;;
     calculator-form) size=data.batch_tokens=512 ;; # learns from a file
-    chat-sft) size=batch.size=4 ;;
+    chat-sft | chat-dpo) size=batch.size=4 ;;
     esac
     weights=model.safetensors
     if [ "$name" = chat-lora ]; then weights=adapter_model.safetensors; fi
     set --
     case $name in
     chat-sft) set -- --data talks.jsonl --set prompts.template=plain ;;
+    chat-dpo) set -- --data pairs.jsonl --set prompts.template=plain ;;
     chat-*) set -- --reward period_count.so ;;
     esac
     "$host" --preset "$name" "$@" --set "$size" --set run.stop_after=1 --set log.samples_every=0 \
@@ -51,4 +55,4 @@ PY
     [ -f "$name/checkpoints/000001/$weights" ]
     count=$((count + 1))
 done
-[ "$count" -eq 11 ]
+[ "$count" -eq 12 ]
