@@ -1,6 +1,9 @@
 // classifier.c: see classifier.h.
 #include "model/classifier.h"
 
+#include "tensors/gguf_file.h"
+#include "weights/wrong_dir.h"
+
 #include <stdlib.h>
 
 struct rlhf__classifier {
@@ -17,10 +20,12 @@ rlhf_status rlhf__classifier_open(const struct rlhf__model_env *env, const char 
     if (adapter) spec.adapter = *adapter;
     rlhf_status st = rlhf__model_open(env, &spec, &c->model, err);
     if (st == RLHF_OK && c->model->n_labels == 0)
-        st = rlhf__fail(err, RLHF_E_INVALID,
-                        "%s/config.json: the model is not a classifier (architectures has no "
-                        "...ForSequenceClassification)",
-                        c->model->dir);
+        st = rlhf__gguf_is(c->model->dir)
+                 ? rlhf__wrong_head(c->model->dir, "classifier", err)
+                 : rlhf__fail(err, RLHF_E_INVALID,
+                              "%s/config.json: the model is not a classifier (architectures has no "
+                              "...ForSequenceClassification)",
+                              c->model->dir);
     if (st != RLHF_OK) {
         rlhf__classifier_close(c);
         return st;

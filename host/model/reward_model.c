@@ -6,6 +6,8 @@
 #include "model/adapter.h"
 #include "model/model_config.h"
 #include "model/parameters.h"
+#include "tensors/gguf_file.h"
+#include "weights/wrong_dir.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -167,14 +169,16 @@ int rlhf__reward_model_is(const json_t *config) {
 static rlhf_status check_config(const struct rlhf__reward_model_spec *spec,
                                 struct rlhf__error *err) {
     json_t *config = NULL;
-    rlhf_status st = rlhf__adapter_config_of(spec->dir, &spec->adapter, &config, err);
-    if (st == RLHF_OK && !rlhf__reward_model_is(config))
-        st = rlhf__fail(err, RLHF_E_INVALID,
-                        "%s/config.json: the model is not a reward model (architectures must be a "
-                        "...ForSequenceClassification with num_labels 1)",
-                        *spec->dir ? spec->dir : spec->adapter.dir);
+    const char *dir = *spec->dir ? spec->dir : spec->adapter.dir;
+    RLHF_TRY(rlhf__adapter_config_of(spec->dir, &spec->adapter, &config, err));
+    const int is = rlhf__reward_model_is(config);
     json_decref(config);
-    return st;
+    if (is) return RLHF_OK;
+    if (rlhf__gguf_is(dir)) return rlhf__wrong_head(dir, "reward model", err);
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "%s/config.json: the model is not a reward model (architectures must be a "
+                      "...ForSequenceClassification with num_labels 1)",
+                      dir);
 }
 
 static rlhf_status check(const struct rlhf__reward_model_spec *spec, const struct rlhf__model *m,

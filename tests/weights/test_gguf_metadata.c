@@ -6,6 +6,7 @@
 #include "weights/gguf_weights.h"
 #include "weights/hf_dir.h"
 #include "weights/safetensors.h"
+#include "weights/wrong_dir.h"
 
 // ---- a file ----
 
@@ -166,6 +167,8 @@ static void defaults(void **state) {
     rlhf__buf_finish(&text);
     check_ok(rlhf__weights_open(path, &w, &err), &err);
     assert_true(rlhf__weights_exist(path));
+    check_error(rlhf__wrong_head(path, "classifier", &err), RLHF_E_INVALID, &err,
+                "m.gguf: a GGUF file holds a language model without a score head, so it is not a");
     assert_non_null(rlhf__weights_find(w, "model.embed_tokens.weight"));
     rlhf__weights_close(w);
 }

@@ -173,3 +173,10 @@ rlhf_status rlhf__wrong_dir(const char *dir, struct rlhf__error *err) {
     return rlhf__fail(err, RLHF_E_INVALID, "%s has no config.json, so it is not a model directory",
                       dir);
 }
+
+rlhf_status rlhf__wrong_head(const char *path, const char *what, struct rlhf__error *err) {
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "%s: a GGUF file holds a language model without a score head, so it is not a "
+                      "%s; give a directory, or an adapter that was trained on this file as a %s",
+                      path, what, what);
+}

@@ -13,4 +13,8 @@ rlhf_status rlhf__wrong_weights(const char *dir, struct rlhf__error *err);
 // `dir` lacks a config.json, is a file, or does not exist. Returns RLHF_E_INVALID. [any]
 rlhf_status rlhf__wrong_dir(const char *dir, struct rlhf__error *err);
 
+// A GGUF file was given where a model with a score head is needed, e.g. what = "reward model".
+// Returns RLHF_E_INVALID. [any]
+rlhf_status rlhf__wrong_head(const char *path, const char *what, struct rlhf__error *err);
+
 #endif
