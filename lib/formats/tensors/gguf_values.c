@@ -25,7 +25,7 @@ struct rlhf__gguf_value {
 
 static const struct {
     const char *name;
-    uint64_t size; // 0: strings and arrays
+    uint64_t width; // 0: strings and arrays
 } types[RLHF__N_GGUF_TYPES] = {
     {"an 8-bit integer", 1}, {"an 8-bit integer", 1}, {"a 16-bit integer", 2},
     {"a 16-bit integer", 2}, {"a 32-bit integer", 4}, {"a 32-bit integer", 4},
@@ -174,7 +174,7 @@ static rlhf_status take_array(struct rlhf__gguf_head *f, struct rlhf__gguf_value
                           (unsigned long)type, RLHF__N_GGUF_TYPES - 1);
     if (type == RLHF__GGUF_STR) return take_strings(f, v, err);
     uint64_t bytes;
-    if (__builtin_mul_overflow(v->n, types[type].size, &bytes))
+    if (__builtin_mul_overflow(v->n, types[type].width, &bytes))
         return rlhf__fail(err, RLHF_E_INVALID,
                           "the key %s has %llu elements, more than the file has room for", v->key,
                           (unsigned long long)v->n);
@@ -197,7 +197,7 @@ static rlhf_status take_value(struct rlhf__gguf_head *f, size_t i, struct rlhf__
                           (unsigned long)type, RLHF__N_GGUF_TYPES - 1);
     v->type = (int32_t)type;
     if (v->type == RLHF__GGUF_ARRAY) return take_array(f, v, err);
-    v->n = types[type].size;
+    v->n = types[type].width;
     if (v->type == RLHF__GGUF_STR) RLHF_TRY(rlhf__gguf_take_u64(f, "the key", key, &v->n, err));
     RLHF_TRY(rlhf__gguf_need(f, v->n, "the key", key, err));
     v->at = f->at;
@@ -262,7 +262,7 @@ static rlhf_status wrong(const struct rlhf__gguf_value *v, const char *found, co
 static int64_t int_at(const struct rlhf__gguf_head *f, int32_t type, uint64_t at) {
     const uint8_t *p = f->bytes + at;
     uint16_t half = 0;
-    if (types[type].size == sizeof half) memcpy(&half, p, sizeof half);
+    if (types[type].width == sizeof half) memcpy(&half, p, sizeof half);
     if (type == RLHF__GGUF_U8 || type == RLHF__GGUF_BOOL) return *p;
     if (type == RLHF__GGUF_I8) return (int8_t)*p;
     if (type == RLHF__GGUF_U16) return half;
@@ -352,9 +352,9 @@ const char *rlhf__gguf_item_text(const struct rlhf__gguf_value *v, size_t i, siz
 }
 
 int64_t rlhf__gguf_item_int(const struct rlhf__gguf_value *v, size_t i) {
-    return int_at(v->in, v->item_type, v->at + i * types[v->item_type].size);
+    return int_at(v->in, v->item_type, v->at + i * types[v->item_type].width);
 }
 
 double rlhf__gguf_item_num(const struct rlhf__gguf_value *v, size_t i) {
-    return num_at(v->in, v->item_type, v->at + i * types[v->item_type].size);
+    return num_at(v->in, v->item_type, v->at + i * types[v->item_type].width);
 }
