@@ -120,6 +120,9 @@ static const struct shape gpt2[] = {{"transformer.wte.weight", 259, 4},
 #define BANDS(low)                                                                                 \
     ROPE("\"llama3\", \"factor\": 8.0, \"low_freq_factor\": " low ", \"high_freq_factor\": 4.0, "  \
          "\"original_max_position_embeddings\": 8192")
+#define BANDS_32                                                                                   \
+    ROPE("\"llama3\", \"factor\": 8.0, \"low_freq_factor\": 1.0, \"high_freq_factor\": 4.0, "      \
+         "\"original_max_position_embeddings\": 32")
 #define YARN                                                                                       \
     ROPE("\"yarn\", \"factor\": 4.0, \"original_max_position_embeddings\": 8, \"beta_fast\": "     \
          "30.0")
@@ -137,6 +140,9 @@ static const struct {
 } cases[] = {
     {"{" OF("llama", "LlamaForCausalLM", "false") HEADS SILU PLAIN "}", llama},
     {"{" OF("llama", "LlamaForCausalLM", "false") HEADS SILU BANDS("1.0") "}", llama},
+    {"{" OF("llama", "LlamaForCausalLM", "true") SILU BANDS_32
+     ", \"num_attention_heads\": 2, \"head_dim\": 64}",
+     wide},
     {"{" OF("llama", "LlamaForCausalLM", "true")
          SILU BANDS("0.5") ", \"num_attention_heads\": 2, \"head_dim\": 64}",
      wide},

@@ -94,36 +94,60 @@ static int is_same(const struct rlhf__gguf_llama3 *r, const float *x) {
     return 1;
 }
 
-// Fits low and high to the divisors between 1 and the factor: 1 / divisor = (1 - s) / factor + s,
-// where the share s is a line in 1 / wavelength. `context` is given, because only context / low and
-// context / high have an effect.
-static void fit(struct rlhf__gguf_llama3 *r, const float *x) {
-    double first[2] = {0, 0}, last[2] = {0, 0};
-    int32_t n = 0;
+// What the divisors say about the edges of the bands, context / high and context / low.
+struct bands {
+    double one, all; // the longest wavelength with the divisor 1, the shortest with the factor
+    // 1 / wavelength and share of the first and the last divisor between. 1 / divisor is
+    // (1 - share) / factor + share, and the share is a line in 1 / wavelength.
+    double first[2], last[2];
+    int32_t n; // divisors between
+};
+
+static void look(const struct rlhf__gguf_llama3 *r, const float *x, struct bands *b) {
     for (int32_t i = 0; i < r->dim / 2; i++) {
-        const double d = (double)x[i];
-        if (!(d > 1.0001) || !(d < 0.9999 * r->factor)) continue;
-        const double share = (1 / d - 1 / r->factor) / (1 - 1 / r->factor);
-        double *point = n++ ? last : first;
-        point[0] = r->context / (2 * pi * rlhf_pow(r->theta, 2.0 * i / r->dim));
-        point[1] = share;
+        const double d = (double)x[i], wave = 2 * pi * rlhf_pow(r->theta, 2.0 * i / r->dim);
+        if (i == 0) *b = (struct bands){.one = wave / 4, .all = 0};
+        if (d <= 1.0001) b->one = wave;
+        if (d >= 0.9999 * r->factor && b->all == 0) b->all = wave;
+        if (d <= 1.0001 || d >= 0.9999 * r->factor) continue;
+        double *point = b->n++ ? b->last : b->first;
+        point[0] = 1 / wave;
+        point[1] = (1 / d - 1 / r->factor) / (1 - 1 / r->factor);
     }
-    if (n < 2) return;
-    const double slope = (last[1] - first[1]) / (last[0] - first[0]);
-    const double low = first[0] - first[1] / slope, high = low + 1 / slope;
-    r->low = floor(low * 1e3 + 0.5) / 1e3;
-    r->high = floor(high * 1e3 + 0.5) / 1e3;
 }
 
-// Finds the settings of llama3 from which the divisors were made. All Llama 3 models have a low
-// factor of 1, a high one of 4 and an original context of 8,192.
+// Finds the settings from which the divisors were made. All Llama 3 models have a low factor of 1
+// and a high one of 4, and most have an original context of 8,192. Other settings are given for
+// this context, because only context / low and context / high have an effect.
+static void find_llama3(struct rlhf__gguf_llama3 *r, const float *x) {
+    struct bands b = {0};
+    if (is_same(r, x)) return;
+    look(r, x, &b);
+    double low = b.n ? b.first[0] / (1 + 3 * b.first[1]) : cbrt(1 / (b.one * b.all * b.all));
+    double high = b.n ? 4 * low : cbrt(1 / (b.one * b.one * b.all)); // both over the context
+    const double context = r->context;
+    r->context = floor(1 / low + 0.5);
+    if (is_same(r, x)) return;
+    if (b.n > 1) {
+        const double slope = (b.last[1] - b.first[1]) / (b.last[0] - b.first[0]);
+        low = b.first[0] - b.first[1] / slope;
+        high = low + 1 / slope;
+    }
+    r->context = context;
+    r->low = low * context;
+    r->high = high * context;
+    const double unit = b.n > 1 ? 1e3 : 1e9; // a line through two points has rounding errors
+    r->low = floor(r->low * unit + 0.5) / unit;
+    r->high = floor(r->high * unit + 0.5) / unit;
+}
+
 static rlhf_status put_llama3(const struct rlhf__gguf_positions *p, json_t *o, double theta,
                               const float *x, struct rlhf__error *err) {
     struct rlhf__gguf_llama3 r = {theta, 8192, 1, 1, 4, p->head_dim};
     for (int32_t i = 0; i < r.dim / 2; i++)
         if ((double)x[i] > r.factor) r.factor = (double)x[i];
     if (r.factor == 1) return RLHF_OK; // nothing is scaled
-    if (!is_same(&r, x)) fit(&r, x);
+    find_llama3(&r, x);
     if (!is_same(&r, x))
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                           "%s: the divisors in rope_freqs.weight are not those of the type llama3, "
