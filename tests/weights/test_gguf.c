@@ -2,6 +2,10 @@
 // refused.
 #include "gguf_model.h"
 
+#include "weights/rounding.h"
+
+#include <math.h>
+
 // ---- files ----
 
 static void llama(void **state) {
@@ -626,6 +630,81 @@ static void output_tables(void **state) {
         }
 }
 
+// ---- q8_0 ----
+
+// The bytes are those of PyPI's gguf, quants.quantize(x, Q8_0).
+static void q8_0_blocks(void **state) {
+    (void)state;
+    static const uint8_t want[2][34] = {
+        {79,  43, 152, 159, 165, 172, 178, 185, 191, 198, 204, 211, 217, 224, 230, 237, 243,
+         250, 0,  6,   13,  19,  26,  32,  39,  45,  52,  58,  65,  71,  78,  84,  91,  129},
+        {0, 60, 127, 1, 255, 2, 3, 253}}; // a scale of 1: halves are rounded away from 0
+    float x[64] = {[32] = 127, 0.5F, -0.5F, 1.5F, 2.5F, -2.5F};
+    uint8_t got[2][34];
+    const struct rlhf__rounding from = {"FILE", "T", 64};
+    struct rlhf__error err = {0, ""};
+    for (int i = 0; i < 32; i++)
+        x[i] = i < 31 ? (float)((i - 16) * 0.37) : -7.25F;
+    check_ok(rlhf__round_f32(x, 64, RLHF__TENSOR_Q8_0, got, &from, &err), &err);
+    assert_memory_equal(got, want, sizeof want);
+    for (int i = 0; i < 64; i++)
+        x[i] = i == 40 ? 1e-40F : 0; // its scale is 0 in f16
+    check_ok(rlhf__round_f32(x, 64, RLHF__TENSOR_Q8_0, got, &from, &err), &err);
+    for (int i = 0; i < 68; i++)
+        assert_int_equal(got[i / 34][i % 34], 0);
+    static const float bad[] = {INFINITY, NAN, -1e7F * 127};
+    for (int i = 0; i < 3; i++) {
+        x[41] = bad[i];
+        check_error(rlhf__round_f32(x, 64, RLHF__TENSOR_Q8_0, got, &from, &err), RLHF_E_INVALID,
+                    &err, "FILE: element 105 of tensor T is ");
+    }
+}
+
+// Rows of queries are rearranged before they become blocks, and rows without whole blocks are F16.
+static void q8_0_file(void **state) {
+    struct model m;
+    struct reader r;
+    size_t len;
+    model_begin(&m, *state,
+                "{\"model_type\": \"llama\", \"architectures\": [\"LlamaForCausalLM\"], "
+                "\"vocab_size\": 9, \"hidden_size\": 32, \"intermediate_size\": 3, "
+                "\"num_hidden_layers\": 1, \"num_attention_heads\": 1, \"num_key_value_heads\": 1, "
+                "\"head_dim\": 4, \"max_position_embeddings\": 16, \"rms_norm_eps\": 0.5}",
+                "{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0}, \"merges\": []}, "
+                "\"pre_tokenizer\": " BYTE_LEVEL "}");
+    model_add(&m, "model.embed_tokens.weight", 9, 32);
+    model_add(&m, "model.layers.0.self_attn.q_proj.weight", 4, 32);
+    model_add(&m, "model.layers.0.self_attn.k_proj.weight", 4, 32);
+    model_add(&m, "model.layers.0.self_attn.v_proj.weight", 4, 32);
+    model_add(&m, "model.layers.0.self_attn.o_proj.weight", 32, 4);
+    model_add(&m, "model.layers.0.mlp.gate_proj.weight", 3, 32);
+    model_add(&m, "model.layers.0.mlp.up_proj.weight", 3, 32);
+    model_add(&m, "model.layers.0.mlp.down_proj.weight", 32, 3);
+    model_add(&m, "model.layers.0.input_layernorm.weight", 32, 0);
+    model_add(&m, "model.layers.0.post_attention_layernorm.weight", 32, 0);
+    model_add(&m, "model.norm.weight", 32, 0);
+    model_add(&m, "lm_head.weight", 9, 32);
+    m.m.dtype = RLHF__TENSOR_Q8_0;
+    const uint8_t *bytes = model_written(&m, &len);
+    const char *got = reader_head(&r, bytes, len);
+    assert_non_null(strstr(got, "general.file_type 4 7\n"));
+    assert_non_null(strstr(got, "token_embd.weight 32 9 type 8 at 0\n"
+                                "blk.0.attn_q.weight 32 4 type 8 at 320\n"));
+    assert_non_null(strstr(got, "blk.0.attn_output.weight 4 32 type 1 at "));
+    assert_non_null(strstr(got, "blk.0.attn_norm.weight 32 type 0 at "));
+    const int order[4] = {0, 2, 1, 3};
+    for (int row = 0; row < 4; row++) {
+        uint8_t want[34];
+        const struct rlhf__rounding from = {"", "", 0};
+        check_ok(
+            rlhf__round_f32(m.data[1] + order[row] * 32, 32, RLHF__TENSOR_Q8_0, want, &from, NULL),
+            NULL);
+        assert_memory_equal(r.p + 320 + row * 34, want, 34);
+    }
+    rlhf__buf_finish(&r.out);
+    model_end(&m);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(llama, scratch_setup, scratch_teardown),
@@ -639,6 +718,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(gemma, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(gemma_refused, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(output_tables, scratch_setup, scratch_teardown),
+        cmocka_unit_test(q8_0_blocks),
+        cmocka_unit_test_setup_teardown(q8_0_file, scratch_setup, scratch_teardown),
     };
     return cmocka_run_group_tests_name("gguf", tests, NULL, NULL);
 }

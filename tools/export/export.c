@@ -40,8 +40,10 @@ static const struct rlhf__flag flags[] = {
     RLHF__FLAG_S(O, "--adapter", adapter, "DIR", "adapter on the model, as PEFT wrote it"),
     RLHF__FLAG_SW(O, "--merge", merge,
                   "of an adapter: the whole model with the adapter in it [the adapter alone]"),
-    RLHF__FLAG_S(O, "--dtype", dtype, "T",
-                 "f32, bf16 or f16 [of a run, as its first model; else as stored]"),
+    RLHF__FLAG_S(
+        O, "--dtype", dtype, "T",
+        "f32, bf16, f16 or, of a model with only --gguf, q8_0 [of a run, as its first model; "
+        "else as stored]"),
     RLHF__FLAG_S(O, "--checkpoint", checkpoint, "NAME",
                  "of a run: best, last or a name [best where the run keeps one, else last]"),
     RLHF__FLAG_S(O, "--shard-size", shard_size, "SIZE",
@@ -81,12 +83,15 @@ static rlhf_status parse_dtype(const char *text, int32_t *out, struct rlhf__erro
     static const struct {
         const char *name;
         int32_t dtype;
-    } names[] = {{"f32", RLHF__TENSOR_F32}, {"bf16", RLHF__TENSOR_BF16}, {"f16", RLHF__TENSOR_F16}};
+    } names[] = {{"f32", RLHF__TENSOR_F32},
+                 {"bf16", RLHF__TENSOR_BF16},
+                 {"f16", RLHF__TENSOR_F16},
+                 {"q8_0", RLHF__TENSOR_Q8_0}};
     *out = -1;
-    for (size_t i = 0; text && i < 3; i++)
+    for (size_t i = 0; text && i < 4; i++)
         if (strcmp(text, names[i].name) == 0) *out = names[i].dtype;
     if (!text || *out >= 0) return RLHF_OK;
-    return rlhf__fail(err, RLHF_E_INVALID, "--dtype must be f32, bf16 or f16, found %s",
+    return rlhf__fail(err, RLHF_E_INVALID, "--dtype must be f32, bf16, f16 or q8_0, found %s",
                       *text ? text : "nothing");
 }
 
@@ -102,6 +107,9 @@ static rlhf_status check(struct options *o, const struct rlhf__flag_list *rest,
     if (!o->to) RLHF_TRY(rlhf__flags_idle(of_dir, 2, "export", "without --to", err));
     o->source = rest->item[0];
     RLHF_TRY(parse_dtype(o->dtype, &o->to_dtype, err));
+    if (o->to_dtype == RLHF__TENSOR_Q8_0 && o->to)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "export: --dtype q8_0 is only for a GGUF file; give --gguf without --to");
     RLHF_TRY(parse_size(o->shard_size ? o->shard_size : "5GB", &o->shard_bytes, err));
     if (!o->base_model || rlhf__is_hub_id(o->base_model)) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID,
@@ -115,6 +123,7 @@ static const char *dtype_text(int32_t dtype) {
     return dtype == RLHF__TENSOR_F32    ? "f32"
            : dtype == RLHF__TENSOR_BF16 ? "bf16"
            : dtype == RLHF__TENSOR_F16  ? "f16"
+           : dtype == RLHF__TENSOR_Q8_0 ? "q8_0"
                                         : NULL;
 }
 
@@ -298,6 +307,11 @@ static rlhf_status check_adapter(const struct job *j, struct rlhf__error *err) {
     if (j->source.peft.dir)
         RLHF_TRY(rlhf__adapter_check_base(&j->source.peft, j->source.base, err));
     if (!is_adapter(j)) return RLHF_OK;
+    if (o->to_dtype == RLHF__TENSOR_Q8_0)
+        return rlhf__fail(
+            err, RLHF_E_INVALID,
+            "export: an adapter cannot have the dtype q8_0; allowed are f32, bf16 and "
+            "f16 (--merge writes the whole model)");
     return rlhf__flags_idle(&of_model, 1, "export", "of an adapter without --merge", err);
 }
 
@@ -340,10 +354,10 @@ static rlhf_status run(struct job *j, struct rlhf__error *err) {
         RLHF_TRY(write_all(j, &done, err));
         return say_done(j, &done, err);
     }
-    // A checkpoint may store the weights rounded to bf16. Only exports in f32 and f16 need the
-    // exact weights instead.
+    // A checkpoint may store the weights rounded to bf16. Only exports in f32, f16 and q8_0 need
+    // the exact weights instead.
     choose_dtype(j);
-    const int exact = j->to_dtype == RLHF__TENSOR_F32 || j->to_dtype == RLHF__TENSOR_F16;
+    const int exact = j->to_dtype >= 0 && j->to_dtype != RLHF__TENSOR_BF16;
     RLHF_TRY(rlhf__export_tensors_open(&j->tensors, &j->source, exact, log, err));
     if (o->merge)
         RLHF_TRY(rlhf__export_adapter_merge(&j->adapter, &j->tensors, &j->source, 1, err));

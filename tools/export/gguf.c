@@ -110,6 +110,7 @@ static uint32_t file_type(const struct plan *p) {
     for (size_t i = 0; i < p->n; i++)
         if (strcmp(p->item[i].name, "token_embd.weight") == 0)
             return p->item[i].dtype == RLHF__TENSOR_F16    ? 1
+                   : p->item[i].dtype == RLHF__TENSOR_Q8_0 ? 7
                    : p->item[i].dtype == RLHF__TENSOR_BF16 ? 32
                                                            : 0;
     return 0;

@@ -15,7 +15,7 @@ struct rlhf__gguf_model {
     const json_t *config;
     const struct rlhf__tensor *const *tensor; // [n]
     size_t n;
-    int32_t dtype; // of matrices: F32, F16 or BF16; -1 = unchanged. Norms, biases and learned
+    int32_t dtype; // of matrices: F32, F16, BF16 or Q8_0; -1 = unchanged. Norms, biases and learned
                    // positions are F32, which llama.cpp requires
     const volatile sig_atomic_t *cancelled; // NULL = never
 };

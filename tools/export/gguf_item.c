@@ -53,6 +53,8 @@ rlhf_status rlhf__gguf_item_make(const struct rlhf__gguf_config *c, const struct
     const int turned = i->rows == RLHF__GGUF_TRANSPOSED;
     i->n_rows = t->shape[turned && t->ndim == 2 ? 1 : 0];
     i->n_columns = t->count / i->n_rows;
+    // As in llama.cpp's converter, rows without whole blocks are F16.
+    if (i->n_columns % rlhf__tensor_dtype_block(i->dtype)) i->dtype = RLHF__TENSOR_F16;
     const int32_t heads = i->rows == RLHF__GGUF_PAIR_Q   ? c->heads
                           : i->rows == RLHF__GGUF_PAIR_K ? c->kv_heads
                                                          : 0;
@@ -98,12 +100,18 @@ static rlhf_status put_block(struct rlhf__gguf *g, const struct rlhf__gguf_item 
     const int64_t at = (i->first + r) * i->n_columns;
     const struct rlhf__rounding from = {i->from->file, i->from->name, at};
     const size_t count = (size_t)(n * i->n_columns), size = rlhf__tensor_dtype_size(i->dtype);
+    const size_t block = (size_t)rlhf__tensor_dtype_block(i->dtype);
     RLHF_TRY(rlhf__tensor_read_f32(i->from, at, (int64_t)count, a, err));
     const int plus = i->rows == RLHF__GGUF_PLUS_ONE;
     for (size_t k = 0; plus && k < count; k++)
         a[k] += 1;
+    if (block > 1 && !plus && i->rows != RLHF__GGUF_AS_IS) { // its blocks are those of new rows
+        arrange(i, n, sizeof *a, (const uint8_t *)a, b);
+        RLHF_TRY(rlhf__round_f32(b, count, i->dtype, a, &from, err));
+        return rlhf__gguf_put(g, a, count / block * size, err);
+    }
     RLHF_TRY(rlhf__round_f32(a, count, i->dtype, b, &from, err));
-    if (plus || i->rows == RLHF__GGUF_AS_IS) return rlhf__gguf_put(g, b, count * size, err);
+    if (plus || i->rows == RLHF__GGUF_AS_IS) return rlhf__gguf_put(g, b, count / block * size, err);
     arrange(i, n, size, b, (uint8_t *)a);
     return rlhf__gguf_put(g, a, count * size, err);
 }

@@ -81,7 +81,10 @@ void rlhf__gguf_item_bool(struct rlhf__gguf *g, int v) { rlhf__buf_putc(&g->keys
 
 // ggml's numbers of the dtypes.
 static int ggml_type(int32_t dtype, uint32_t *out) {
-    *out = dtype == RLHF__TENSOR_F16 ? 1 : dtype == RLHF__TENSOR_BF16 ? 30 : 0;
+    *out = dtype == RLHF__TENSOR_F16    ? 1
+           : dtype == RLHF__TENSOR_Q8_0 ? 8
+           : dtype == RLHF__TENSOR_BF16 ? 30
+                                        : 0;
     return dtype == RLHF__TENSOR_F32 || *out;
 }
 
@@ -89,9 +92,12 @@ rlhf_status rlhf__gguf_tensor(struct rlhf__gguf *g, const char *name, int32_t dt
                               const int64_t *shape, struct rlhf__error *err) {
     uint32_t type = 0;
     uint64_t bytes = rlhf__tensor_dtype_size(dtype);
-    int bad = ndim < 1 || ndim > MAX_DIMS || !ggml_type(dtype, &type);
-    for (int32_t d = 0; !bad && d < ndim; d++)
-        bad = shape[d] < 1 || __builtin_mul_overflow(bytes, (uint64_t)shape[d], &bytes);
+    const int64_t block = rlhf__tensor_dtype_block(dtype); // of the last dimension
+    int bad = ndim < 1 || ndim > MAX_DIMS || !ggml_type(dtype, &type) || shape[ndim - 1] % block;
+    for (int32_t d = 0; !bad && d < ndim; d++) {
+        const int64_t n = d == ndim - 1 ? shape[d] / block : shape[d];
+        bad = n < 1 || __builtin_mul_overflow(bytes, (uint64_t)n, &bytes);
+    }
     if (bad || bytes > INT64_MAX - ALIGNMENT - g->at)
         return rlhf__fail(err, RLHF_E_INVALID, "tensor '%s' has a dtype or shape that GGUF has not",
                           name);

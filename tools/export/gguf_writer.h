@@ -31,9 +31,9 @@ void rlhf__gguf_item_i32(struct rlhf__gguf *g, int32_t v);
 void rlhf__gguf_item_f32(struct rlhf__gguf *g, float v);
 void rlhf__gguf_item_bool(struct rlhf__gguf *g, int v);
 
-// Add a tensor of F32, F16 or BF16. `shape` has the dimensions in the order of a weight file: the
-// last dimension is contiguous. Errors: RLHF_E_INVALID (a dimension of 0, more than 4 dimensions,
-// another dtype, or too many bytes). [main]
+// Add a tensor of F32, F16, BF16 or Q8_0. `shape` has the dimensions in the order of a weight file:
+// the last dimension is contiguous. Errors: RLHF_E_INVALID (a dimension of 0, more than 4
+// dimensions, another dtype, or too many bytes). [main]
 rlhf_status rlhf__gguf_tensor(struct rlhf__gguf *g, const char *name, int32_t dtype, int32_t ndim,
                               const int64_t *shape, struct rlhf__error *err);
 

@@ -28,8 +28,40 @@ static rlhf_status too_large(const struct rlhf__rounding *from, int64_t at, floa
                       dtype == RLHF__TENSOR_F16 ? "bf16 or f32" : "f32");
 }
 
+// Rounds blocks of 32 numbers as ggml does: the scale is the largest magnitude over 127, in f16,
+// and a number becomes x times the inverse of the unrounded scale, rounded to the nearest integer.
+static rlhf_status round_q8_0(const float *in, size_t n, uint8_t *out,
+                              const struct rlhf__rounding *from, struct rlhf__error *err) {
+    enum { BLOCK = 32, BYTES = 34 };
+    for (size_t at = 0; at < n; at += BLOCK, out += BYTES) {
+        float most = 0;
+        size_t where = 0;
+        for (size_t i = 0; i < BLOCK; i++)
+            if (!(fabsf(in[at + i]) <= most)) { // also a NaN
+                most = fabsf(in[at + i]);
+                where = i;
+                if (!isfinite(most)) break;
+            }
+        const float scale = most / 127, inverse = scale > 0 ? 1 / scale : 0;
+        const uint16_t half = rlhf__f32_to_f16(scale);
+        const int64_t element = from->first + (int64_t)(at + where);
+        if (!isfinite(most) || half == 0x7C00)
+            return rlhf__fail(err, RLHF_E_INVALID,
+                              "%s: element %lld of tensor %s is %.9g, which q8_0 cannot hold; "
+                              "choose f32",
+                              from->file, (long long)element, from->tensor, (double)in[at + where]);
+        out[0] = (uint8_t)half;
+        out[1] = (uint8_t)(half >> 8);
+        for (size_t i = 0; i < BLOCK;
+             i++) // an infinite inverse belongs to a scale that is 0 in f16
+            out[2 + i] = (uint8_t)(int8_t)(isfinite(inverse) ? roundf(in[at + i] * inverse) : 0);
+    }
+    return RLHF_OK;
+}
+
 rlhf_status rlhf__round_f32(const float *in, size_t n, int32_t dtype, void *out,
                             const struct rlhf__rounding *from, struct rlhf__error *err) {
+    if (dtype == RLHF__TENSOR_Q8_0) return round_q8_0(in, n, out, from, err);
     if (dtype == RLHF__TENSOR_F32) {
         if (n) memcpy(out, in, n * sizeof *in); // files and hosts are little-endian
         return RLHF_OK;

@@ -19,9 +19,10 @@ struct rlhf__rounding {
 // tensor and the dtype. [any]
 rlhf_status rlhf__tensor_check_float(const struct rlhf__tensor *, struct rlhf__error *err);
 
-// Round n floats to `dtype`, which is F32, F16 or BF16 (to nearest even, little-endian), and store
-// them in `out` (n elements). If a finite number would become infinite, returns RLHF_E_INVALID; the
-// message has the tensor, the position and the number. [any]
+// Round n floats to `dtype` and store them in `out` (n elements, little-endian). `dtype` is F32,
+// F16 or BF16 (to nearest even) or, if n is a multiple of 32, Q8_0 (as quantize_row_q8_0_ref of
+// ggml). If a finite number would become infinite, or if Q8_0 would get a number that is not
+// finite, returns RLHF_E_INVALID; the message has the tensor, the position and the number. [any]
 rlhf_status rlhf__round_f32(const float *in, size_t n, int32_t dtype, void *out,
                             const struct rlhf__rounding *from, struct rlhf__error *err);
 
