@@ -147,6 +147,13 @@ static rlhf_status check_param(const struct rlhf__model *m, uint32_t i, const rl
                           "%s: its parameter '%s' is of group %d and init %u; 0 to %d and 0 to %d "
                           "are known to this host",
                           plugin, name, p->group, p->init, RLHF_PARAM_ADAPTER, RLHF_INIT_UNIFORM);
+    const int32_t elements = rlhf_format_elements(p->format);
+    const int kept = p->format != RLHF_FORMAT_F32;
+    if (elements < 1 ||
+        (kept && (p->ndim != 2 || p->value || !m->ops->fill_blocks || p->shape[1] % elements)))
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                          "%s, param(): its parameter '%s' cannot have format %d", plugin, name,
+                          p->format);
     return RLHF_OK;
 }
 

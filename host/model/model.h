@@ -64,6 +64,8 @@ struct rlhf__model_env {
     struct rlhf__model *shared;
     int32_t unchecked; // 1: free memory is not checked (model/free_memory.h)
     int32_t threads;   // threads that draw random parameters; 0 = one for each processor
+    // 1: quantised weights are read as f32, also those of frozen models (model/quantised.h)
+    int32_t dequantize, reserved;
 };
 
 enum rlhf__model_start {

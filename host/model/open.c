@@ -7,6 +7,7 @@
 #include "model/model.h"
 #include "model/model_config.h"
 #include "model/parameters.h"
+#include "model/quantised.h"
 #include "weights/gguf_weights.h"
 #include "weights/safetensors.h"
 #include "weights/wrong_dir.h"
@@ -176,13 +177,18 @@ static rlhf_status open_backend(struct rlhf__model *m, const struct rlhf__model_
     const rlhf_adapter adapter = rlhf__adapter_open(&m->peft);
     if (m->peft.rank > 0) o.adapter = &adapter;
     if (m->base) o.base = m->base->self;
+    struct rlhf__weights *weights = NULL;
     // If there is a base, the LM head is shared with it, so the base's spec applies.
     const struct rlhf__model_spec *whole = m->base ? &m->base->spec : spec;
     if (whole->tokens_only && m->tok) o.n_tokens = rlhf__tokenizer_info(m->tok)->n_vocab;
     rlhf_status st = check_functions(m, err);
+    if (st == RLHF_OK) st = rlhf__quantised_open(m, &weights, err);
     if (st != RLHF_OK) return st;
+    if (weights) o.format_of = rlhf__quantised_format;
+    o.format_ctx = weights;
     struct rlhf__call call = rlhf__call_begin(m->instance, "open()");
     st = rlhf__call_end(&call, m->ops->open(m->self, &o), err);
+    rlhf__weights_close(weights);
     if (st != RLHF_OK) return rlhf__adapter_context(m, err);
     struct rlhf__filled filled;
     rlhf_model_info *info = RLHF__FILLED(rlhf_model_info, &filled, m->instance->plugin->abi_minor);
@@ -342,6 +348,7 @@ static rlhf_status open_into(struct rlhf__model *m, struct rlhf__error *err) {
     RLHF_TRY(rlhf__model_read_config(m, &m->spec, err));
     rlhf__adapter_share(m);
     RLHF_TRY(say_gguf(m, err));
+    RLHF_TRY(rlhf__quantised_check(m, err));
     if (env->memory_plan) {
         m->planned = 1;
         RLHF_TRY(open_instance(m, err));

@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "model/compute.h"
+#include "model/quantised.h"
 #include "model/surplus.h"
 #include "weights/hf_dir.h"
 #include "weights/safetensors.h"
@@ -70,6 +71,7 @@ static rlhf_status upload_chunks(const struct rlhf__model *m, const struct rlhf_
 static rlhf_status upload_tensor(const struct rlhf__model *m, const struct rlhf__tensor *t,
                                  const rlhf_param *p, struct rlhf__error *err) {
     rlhf_dev to;
+    if (p->format != RLHF_FORMAT_F32) return rlhf__quantised_fill(m, p, t, err);
     RLHF_TRY(rlhf__param_begin(m, p, &to, err));
     float *chunk = malloc(
         (size_t)(t->count < RLHF__PARAM_CHUNK ? t->count : RLHF__PARAM_CHUNK) * sizeof *chunk + 1);
@@ -247,6 +249,7 @@ static rlhf_status read_model(struct rlhf__model *m, struct matches *k, int draw
     RLHF_TRY(match_all(m, k, draw_score, err));
     for (uint32_t i = 0; i < m->n_tensors; i++)
         if (k->of[i]) RLHF_TRY(upload_tensor(m, k->of[i], &m->params[i], err));
+    rlhf__quantised_note(m, k->of);
     return RLHF_OK;
 }
 

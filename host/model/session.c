@@ -70,17 +70,15 @@ rlhf_status rlhf__session_init(struct rlhf__session *s, const struct rlhf__dirs 
                                           .seed = (uint64_t)run->seed,
                                           .phase = -1,
                                           .kernels = s->compute->kernels.instance};
-    s->models = (struct rlhf__model_env){table,
-                                         plugins,
-                                         &s->services,
-                                         dtype,
-                                         compute->recompute,
-                                         (uint64_t)run->seed,
-                                         s->compute->device_memory,
-                                         NULL,
-                                         NULL,
-                                         !compute->memory_check,
-                                         (int32_t)run->threads};
+    s->models = (struct rlhf__model_env){.compute = table,
+                                         .plugins = plugins,
+                                         .services = &s->services,
+                                         .dtype = dtype,
+                                         .recompute = compute->recompute,
+                                         .seed = (uint64_t)run->seed,
+                                         .device_memory = s->compute->device_memory,
+                                         .unchecked = !compute->memory_check,
+                                         .threads = (int32_t)run->threads};
     RLHF_TRY(rlhf__services_offer(&s->services, RLHF_SVC_ROW, RLHF__STRUCT_rlhf_row_service,
                                   rlhf__row_service(), err));
     rlhf__programs_init(&s->programs, dirs->program, rlhf__walls_of);

@@ -31,8 +31,10 @@ static rlhf_status open_session_with(struct rlhf__run *r, int64_t threads,
     struct rlhf__compute_config compute = c->compute;
     run.threads = threads;
     compute.gpu = rlhf__setup_gpu(r);
-    return rlhf__session_init(&r->session, env->dirs, r->report.log, env->cancelled,
-                              r->req->plugins, &compute, &run, err);
+    RLHF_TRY(rlhf__session_init(&r->session, env->dirs, r->report.log, env->cancelled,
+                                r->req->plugins, &compute, &run, err));
+    r->session.models.dequantize = c->policy.dequantize;
+    return RLHF_OK;
 }
 
 // With rollout.ahead, leave some of a CPU's threads for the sampler.

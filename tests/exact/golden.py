@@ -19,11 +19,13 @@ import subprocess
 import sys
 import tempfile
 
+import gguf_model
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 GOLDEN = os.path.join(HERE, "golden.txt")
 LEVELS = ("amx", "avx512_bf16", "avx512", "avx2", "baseline", "neon")
 # jobs that `baseline` runs too; it takes ten times as long as avx2
-SMALL = ("llama", "qwen3", "smollm3", "window", "granite", "gemma3", "gemma2", "phi3", "olmo2", "olmo3")
+SMALL = ("llama", "qwen3", "smollm3", "window", "granite", "gemma3", "gemma2", "phi3", "olmo2", "olmo3", "quantised")
 
 SAMPLED = "--set batch.size=8 --set sampling.max_new_tokens=12 --phases 2"
 ROWS = "--set batch.size=8 --phases 2"
@@ -31,6 +33,7 @@ BOS = "--set prompts.prepend_bos=true"
 TINY = "--set sampling.max_new_tokens=8 --set batch.size=8 --phases 2"
 LONG = "--set sampling.max_new_tokens=40 --set batch.size=8 --phases 2"  # three windows and more
 RANDOM = "--set policy.init=random"
+QUANTISED = f"--prompts prompts.jsonl --reward python.so:file=reward.py,function=score {TINY} --set policy.adapter.rank=4 {BOS}"
 # For jobs whose policy is `trained`: the run that makes this policy. (Adapters need a trained model.)
 BEFORE = {job: f"--algo sft.so --policy {model} --data texts.jsonl --phases 1 --set batch.size=8 {RANDOM} {BOS}"
           for job, model in (("llama", "llama"), ("smollm3_low_rank", "smollm3"), ("granite_low_rank", "granite"),
@@ -72,6 +75,10 @@ JOBS = {
             f"{RANDOM} {BOS} --set algo.group_size=4",
     "phi3_low_rank": f"--algo ppo.so --policy trained --prompts prompts.jsonl --reward python.so:file=reward.py,function=score "
                      f"{LONG} --set policy.adapter.rank=4 {BOS}",
+    # An adapter on quantised weights, and on the same weights read as f32: the hashes are equal.
+    "quantised": f"--algo grpo.so --policy llama.gguf {QUANTISED}",
+    "dequantised": f"--algo grpo.so --policy llama.gguf {QUANTISED} --set policy.dequantize=true",
+    "quantised_tied": f"--algo ppo.so --policy qwen3.gguf {QUANTISED}",
     "olmo2": f"--algo grpo.so --policy olmo2 --prompts prompts.jsonl --reward python.so:file=reward.py,function=score {TINY} "
              f"{RANDOM} {BOS} --set algo.group_size=4",
     "olmo2_low_rank": f"--algo ppo.so --policy trained --prompts prompts.jsonl --reward python.so:file=reward.py,function=score "
@@ -120,6 +127,11 @@ PHI3 = {"model_type": "phi3", "architectures": ["Phi3ForCausalLM"], "intermediat
         "num_key_value_heads": 2, "head_dim": 24, "sliding_window": 13, "partial_rotary_factor": 0.75, "long_factors": True,
         "original_max_position_embeddings": 16, "rope_scaling": {
             "type": "longrope", "short_factor": [1.0] * 9, "long_factor": [1.0, 1.1, 1.3, 1.7, 2.0, 3.0, 5.0, 8.0, 20.0]}}
+# All formats that stay quantised; the values of the tied model do not, so its queries and keys do not either.
+GGUF = {"hidden_size": 256, "num_hidden_layers": 2, "max_position_embeddings": 64, "rms_norm_eps": 1e-6, "intermediate_size": 512,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "rope_theta": 1e4}
+GGUFS = {"llama": ({"tie_word_embeddings": False}, "q=Q4_0,k=Q8_0,v=Q6_K,o=Q4_1,head=Q6_K,*=Q4_K"),
+         "qwen3": ({"tie_word_embeddings": True, "head_dim": 64}, "v=Q5_0,embed=Q8_0,down=Q6_K,*=Q4_K")}
 OLMO2 = {"model_type": "olmo2", "architectures": ["Olmo2ForCausalLM"], "intermediate_size": 600, "num_attention_heads": 4,
          "num_key_value_heads": 2, "attention_bias": True, "rope_theta": 5e5}
 
@@ -157,6 +169,9 @@ def prepare(build, where):
         ids = {k: gpt2[k] for k in ("vocab_size", "bos_token_id", "eos_token_id") if k in gpt2}
         with open(f"{where}/{name}/config.json", "w") as f:
             json.dump({**SHAPE, **config, **ids}, f)
+    for name, (config, formats) in GGUFS.items():
+        gguf_model.write(f"{where}/{name}.gguf", f"{source}/tokenizer.json", {**GGUF, **config, **ids, "model_type": name},
+                         gguf_model.formats_of(formats))
 
 
 def available(build):

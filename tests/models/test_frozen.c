@@ -209,9 +209,9 @@ static void refusals_of_filling(void **state) {
     const uint32_t matrix = model_find(&m, "transformer.h.0.attn.c_attn.weight");
     const uint32_t norm = model_find(&m, "transformer.h.0.ln_1.weight");
     rlhf_dev to;
-    assert_refused(m.ops->refresh(m.self), RLHF_E_INVALID, "c_attn.weight has no values");
+    assert_refused(m.ops->refresh(m.self), RLHF_E_INVALID, "c_attn.weight has not been filled");
     assert_refused(m.ops->fill_begin(m.self, 1000, &to), RLHF_E_INVALID, "no parameter 1000");
-    assert_refused(m.ops->fill_begin(m.self, norm, &to), RLHF_E_INVALID, "values of its own");
+    assert_refused(m.ops->fill_begin(m.self, norm, &to), RLHF_E_INVALID, "takes no values here");
     assert_refused(m.ops->fill_end(m.self, matrix), RLHF_E_INVALID, "did not come before");
     must(&m, m.ops->fill_begin(m.self, matrix, &to));
     assert_refused(m.ops->fill_begin(m.self, matrix, &to), RLHF_E_INVALID, "is being filled");

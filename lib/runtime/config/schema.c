@@ -104,6 +104,9 @@ static const rlhf_opt policy_opts[] = {
             "the default policy"),
     E(init, RLHF__INIT_PRETRAINED, init_names,
       "random: start from random weights; the directory needs only config.json and a tokenizer"),
+    B(dequantize, 0,
+      "read the quantised weights of a GGUF file as f32: needed to train all weights; an adapter "
+      "leaves them quantised in memory, with the same results"),
     {.key = "adapter.rank",
      .help = "train a low-rank adapter (LoRA) of this rank and leave the model unchanged; 0: train "
              "the model",

@@ -40,8 +40,9 @@ struct rlhf__compute_config {
 enum rlhf__policy_init { RLHF__INIT_PRETRAINED = 0, RLHF__INIT_RANDOM = 1 };
 
 struct rlhf__policy_config {
-    const char *path; // model directory; "" = the embedded default
-    int32_t init;     // enum rlhf__policy_init; `random` needs only config.json and the tokenizer
+    const char *path;   // model directory; "" = the embedded default
+    int32_t init;       // enum rlhf__policy_init; `random` needs only config.json and the tokenizer
+    int32_t dequantize; // 1: quantised weights of a GGUF file become f32
     // "adapter.path" etc.: train a low-rank adapter and keep the model fixed
     const char *adapter_path;    // PEFT directory to start from; "" = none
     const char *adapter_targets; // for a new adapter: layers, separated by commas

@@ -17,10 +17,10 @@ static rlhf_status check_row(struct rlhf__tf *m, const rlhf_batch *b, uint32_t i
         return rlhf__tf_fail(m, RLHF_E_INVALID, "batch row %u: prompt_len %d is outside 1 .. %lld",
                              i, b->prompt_len[i], (long long)len);
     for (int32_t t = b->offset[i]; t < b->offset[i + 1]; t++)
-        if (b->ids[t] < 0 || b->ids[t] >= m->arch.n_vocab)
+        if (b->ids[t] < 0 || b->ids[t] >= rlhf__tf_embedded(m))
             return rlhf__tf_fail(m, RLHF_E_INVALID,
                                  "batch row %u: token id %d is outside the vocabulary of %d", i,
-                                 b->ids[t], m->arch.n_vocab);
+                                 b->ids[t], rlhf__tf_embedded(m));
     return RLHF_OK;
 }
 

@@ -1,13 +1,86 @@
-// transformer/frozen.c: receives the values of matrices of which the model keeps only a packed copy
-// (fill_begin in rlhf/model.h).
+// transformer/frozen.c: matrices of which the model keeps only a packed copy or the quantised rows
+// of a file. Receives their values (fill_begin and fill_blocks in rlhf/model.h).
 #include "internal.h"
 
-// The tensor of a parameter that has temporary values; NULL for other parameters.
-static struct rlhf__tf_tensor *passing(struct rlhf__tf *m, uint32_t i) {
+// ---- which matrices stay quantised ----
+
+const struct rlhf__tf_parts *rlhf__tf_parts(const struct rlhf__tf *m, int32_t layer, int32_t slot) {
+    const int32_t at = layer < 0 ? slot : RLHF_TF_N_GLOBAL + layer * RLHF_TF_N_LAYER + slot;
+    return m->parts && m->parts[at].n ? &m->parts[at] : NULL;
+}
+
+static struct rlhf__tf_parts *parts_of(struct rlhf__tf *m, int32_t layer, int32_t slot) {
+    return &m->parts[rlhf__tf_tensor(m, layer, slot) - m->tensors];
+}
+
+// Adds a piece to the parts of its slot, which are in the order of rows.
+static void add_part(struct rlhf__tf *m, const struct rlhf_tf_name *n, int32_t layer,
+                     const rlhf_model_open *o) {
+    char name[RLHF_PARAM_NAME_MAX + 1];
+    struct rlhf__tf_parts *p = parts_of(m, layer, n->slot);
+    const struct rlhf__tf_span rows = rlhf__tf_piece_rows(m, layer, n);
+    rlhf__tf_full_name(m, n, layer, name, sizeof name);
+    int32_t at = p->n++;
+    for (; at > 0 && p->from[at - 1] > rows.from; at--) {
+        p->from[at] = p->from[at - 1];
+        p->count[at] = p->count[at - 1];
+        p->format[at] = p->format[at - 1];
+    }
+    p->from[at] = rows.from;
+    p->count[at] = rows.count;
+    p->format[at] = o->format_of(o->format_ctx, name);
+}
+
+// A matrix stays quantised as a whole or not at all.
+static void decide(struct rlhf__tf_parts *p, int32_t k) {
+    for (int32_t i = 0; i < p->n; i++) {
+        const int32_t elements = rlhf_format_elements(p->format[i]);
+        if (elements < 2 || k % elements) p->n = 0;
+    }
+}
+
+// Rows of the table without a logit are left out if the LM head is the table.
+static void cut(struct rlhf__tf *m, int32_t slot) {
+    struct rlhf__tf_parts *p = parts_of(m, -1, slot);
+    if (p->n && (slot == RLHF_TF_LM || (m->arch.tied && rlhf__tf_has_lm(m))))
+        p->count[0] = rlhf__tf_outputs(m);
+}
+
+static int32_t is_table(int32_t slot) { return slot == RLHF_TF_WTE || slot == RLHF_TF_LM; }
+
+rlhf_status rlhf__tf_parts_open(struct rlhf__tf *m, const rlhf_model_open *o) {
+    const rlhf_compute *c = m->c;
+    const int32_t still = m->open.frozen || m->low;
+    if (!o->format_of || m->base || !still || !RLHF_COMPUTE_HAS(c, weight_create_quantised))
+        return RLHF_OK;
+    m->parts = m->host->alloc(m->host, m->n_all * sizeof *m->parts);
+    if (!m->parts) return rlhf__tf_fail(m, RLHF_E_NOMEM, "out of memory for the list of formats");
+    // Positions that are added to the embedding, and matrices [inputs, outputs], are not quantised.
+    for (const struct rlhf_tf_name *n = m->arch.globals; n->name && m->arch.rotary.frequency; n++)
+        if (is_table(n->slot) && rlhf__tf_slot_shape(m, -1, n->slot).rows) {
+            add_part(m, n, -1, o);
+            decide(parts_of(m, -1, n->slot), m->arch.d);
+            cut(m, n->slot);
+        }
+    for (int32_t layer = 0; layer < m->arch.n_layer && m->arch.out_in; layer++) {
+        for (const struct rlhf_tf_name *n = m->arch.layers; n->name; n++)
+            if (rlhf__tf_site_of(n->slot) >= 0) add_part(m, n, layer, o);
+        for (int32_t s = 0; s < TF_N_SITE; s++)
+            decide(parts_of(m, layer, rlhf__tf_site_slot((enum rlhf__tf_site)s)),
+                   rlhf__tf_site_inputs(m, (enum rlhf__tf_site)s));
+    }
+    return RLHF_OK;
+}
+
+// ---- filling ----
+
+// The tensor of a parameter without values of its own; NULL for other parameters. `place` is
+// TF_PASSES or TF_BLOCKS.
+static struct rlhf__tf_tensor *valueless(struct rlhf__tf *m, uint32_t i, int32_t place) {
     const struct rlhf__tf_home *home = &m->homes[i];
     struct rlhf__tf_tensor *t =
         home->slot >= 0 ? rlhf__tf_tensor(m, home->layer, home->slot) : NULL;
-    return t && t->place == TF_PASSES ? t : NULL;
+    return t && t->place == place ? t : NULL;
 }
 
 rlhf_status rlhf__tf_fill_begin(void *self, uint32_t i, rlhf_dev *value) {
@@ -17,13 +90,51 @@ rlhf_status rlhf__tf_fill_begin(void *self, uint32_t i, rlhf_dev *value) {
     if (m->filling)
         return rlhf__tf_fail(m, RLHF_E_INVALID, "fill_begin: %s is being filled",
                              m->params[m->filling - 1].name);
-    struct rlhf__tf_tensor *t = passing(m, i);
+    struct rlhf__tf_tensor *t = valueless(m, i, TF_PASSES);
     if (!t || m->homes[i].filled)
         return rlhf__tf_fail(m, RLHF_E_INVALID, "fill_begin: %s %s", m->params[i].name,
-                             t ? "was filled before" : "has values of its own");
+                             t ? "was filled before" : "takes no values here");
     RLHF_TRY(rlhf__tf_storage_take(m, t));
     m->filling = i + 1;
     *value = rlhf_dev_at(t->value, m->homes[i].skip);
+    return RLHF_OK;
+}
+
+static rlhf_weight *weight_of(const struct rlhf__tf *m, const struct rlhf__tf_home *home) {
+    if (home->layer >= 0) return m->w[home->layer].of[rlhf__tf_site_of(home->slot)];
+    return home->slot == RLHF_TF_WTE ? m->table : m->lm;
+}
+
+// Puts rows of parameter i. Leaves out those that the weight does not have (cut).
+static rlhf_status put(struct rlhf__tf *m, uint32_t i, int32_t from, int32_t rows,
+                       const void *blocks) {
+    const struct rlhf__tf_home *home = &m->homes[i];
+    const struct rlhf__tf_parts *p = rlhf__tf_parts(m, home->layer, home->slot);
+    const int32_t first = (int32_t)(home->skip / sizeof(float) / (uint64_t)m->params[i].shape[1]);
+    int32_t at = 0;
+    while (p->from[at] != first)
+        at++;
+    if (from >= p->count[at]) return RLHF_OK;
+    if (rows > p->count[at] - from) rows = p->count[at] - from;
+    return m->c->weight_put(m->c->ctx, weight_of(m, home), first + from, rows, blocks);
+}
+
+rlhf_status rlhf__tf_fill_blocks(void *self, uint32_t i, int64_t from, int64_t rows,
+                                 const void *blocks) {
+    struct rlhf__tf *m = self;
+    if (i >= m->n_tensors || !valueless(m, i, TF_BLOCKS) || m->homes[i].filled)
+        return rlhf__tf_fail(m, RLHF_E_INVALID, "fill_blocks: parameter %u takes no blocks", i);
+    if (m->filling && m->filling - 1 != i)
+        return rlhf__tf_fail(m, RLHF_E_INVALID, "fill_blocks: %s is being filled",
+                             m->params[m->filling - 1].name);
+    struct rlhf__tf_home *home = &m->homes[i];
+    if (from != home->put || rows < 1 || rows > m->params[i].shape[0] - from)
+        return rlhf__tf_fail(m, RLHF_E_INVALID,
+                             "fill_blocks: %lld rows from row %lld of %s, of which %d are filled",
+                             (long long)rows, (long long)from, m->params[i].name, home->put);
+    m->filling = i + 1;
+    RLHF_TRY(put(m, i, (int32_t)from, (int32_t)rows, blocks));
+    home->put += (int32_t)rows;
     return RLHF_OK;
 }
 
@@ -33,9 +144,13 @@ rlhf_status rlhf__tf_fill_end(void *self, uint32_t i) {
         return rlhf__tf_fail(m, RLHF_E_INVALID,
                              "fill_end: fill_begin of parameter %u did not come before", i);
     struct rlhf__tf_home *home = &m->homes[i];
-    struct rlhf__tf_tensor *t = passing(m, i);
+    struct rlhf__tf_tensor *t = valueless(m, i, TF_PASSES);
+    if (!t && home->put < m->params[i].shape[0])
+        return rlhf__tf_fail(m, RLHF_E_INVALID, "fill_end: only %d rows of %s are filled",
+                             home->put, m->params[i].name);
     m->filling = 0;
     home->filled = 1;
+    if (!t) return RLHF_OK; // its blocks are in the weight
     t->filled += home->n;
     if (t->filled < t->n) return RLHF_OK;
     RLHF_TRY(rlhf__tf_weights_pack_slot(m, home->layer, home->slot));
@@ -44,10 +159,9 @@ rlhf_status rlhf__tf_fill_end(void *self, uint32_t i) {
 
 rlhf_status rlhf__tf_frozen_check(struct rlhf__tf *m) {
     for (uint32_t i = 0; i < m->n_tensors; i++)
-        if (passing(m, i) && !m->homes[i].filled)
-            return rlhf__tf_fail(
-                m, RLHF_E_INVALID,
-                "refresh: %s has no values; fill_begin and fill_end must come before",
-                m->params[i].name);
+        if ((valueless(m, i, TF_PASSES) || valueless(m, i, TF_BLOCKS)) && !m->homes[i].filled)
+            return rlhf__tf_fail(m, RLHF_E_INVALID,
+                                 "refresh: %s has not been filled (fill_begin, fill_blocks)",
+                                 m->params[i].name);
     return RLHF_OK;
 }

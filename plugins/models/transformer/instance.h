@@ -9,7 +9,7 @@
 struct rlhf__tf_home {
     int32_t layer, slot; // layer -1: a global slot
     uint64_t skip, n;    // bytes of the slot before the piece; elements of the piece
-    int32_t filled, reserved;
+    int32_t put, filled; // rows that fill_blocks has put
 };
 
 struct rlhf__tf_layer_weights {
@@ -34,8 +34,9 @@ struct rlhf__tf {
     uint32_t n_tensors, n_all; // n_all also counts the absent ones
     struct rlhf__tf_tensor
         *tensors; // [n_all] RLHF_TF_N_GLOBAL, then RLHF_TF_N_LAYER for each layer; absent: n = 0
-    rlhf_param *params;          // [n_tensors]
-    struct rlhf__tf_home *homes; // [n_tensors]
+    rlhf_param *params;           // [n_tensors]
+    struct rlhf__tf_home *homes;  // [n_tensors]
+    struct rlhf__tf_parts *parts; // [n_all]; NULL: no matrix stays quantised
     char *names;
     uint32_t filling, reserved6; // 1 + the parameter that is being filled, or 0
     struct rlhf__tf_buf values, grads;
@@ -49,6 +50,7 @@ struct rlhf__tf {
     double stream_eps;                // epsilon of the norms that read the stream
     struct rlhf__tf_layer_weights *w; // [n_layer]; if there is a base, these are the base's
     rlhf_weight *lm, *pool, *score, *v1, *v2;
+    rlhf_weight *table;       // the token embedding, if it stays quantised; may be equal to `lm`
     int32_t lm_fresh, opened; // lm_fresh: the packed LM head has the current values
     int32_t settled;          // the frozen weights have been packed
     struct rlhf__tf_work train, infer;
@@ -86,6 +88,11 @@ static inline struct rlhf_tf_widths rlhf_tf_widths(const struct rlhf_tf_arch *a)
 static inline int32_t rlhf__tf_outputs(const struct rlhf__tf *m) {
     const int32_t n = m->open.n_tokens;
     return n > 0 && n < m->arch.n_vocab ? n : m->arch.n_vocab;
+}
+
+// Returns the number of ids that have an embedding.
+static inline int32_t rlhf__tf_embedded(const struct rlhf__tf *m) {
+    return m->table && m->arch.tied ? rlhf__tf_outputs(m) : m->arch.n_vocab;
 }
 
 static inline struct rlhf__tf_qkv rlhf__tf_qkv(const struct rlhf__tf *m, rlhf_dev qkv) {

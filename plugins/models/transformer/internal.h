@@ -84,8 +84,8 @@ rlhf_status rlhf__tf_params_open(struct rlhf__tf *m);
 void rlhf__tf_params_close(struct rlhf__tf *m);
 
 // ---- storage.c ----
-// Computes the size and the location of every tensor.
-rlhf_status rlhf__tf_storage_open(struct rlhf__tf *m);
+// Computes the size and the location of every tensor. Asks o->format_of.
+rlhf_status rlhf__tf_storage_open(struct rlhf__tf *m, const rlhf_model_open *o);
 void rlhf__tf_storage_close(struct rlhf__tf *m);
 // For a tensor with TF_PASSES. take: allocates its values if they are not allocated. release: frees
 // them after the device has finished using them.
@@ -121,6 +121,12 @@ rlhf_status rlhf__tf_weights_receive(struct rlhf__tf *m, int32_t layer, enum rlh
 // Implement the functions of the same names in rlhf_model_ops.
 rlhf_status rlhf__tf_fill_begin(void *self, uint32_t i, rlhf_dev *value);
 rlhf_status rlhf__tf_fill_end(void *self, uint32_t i);
+rlhf_status rlhf__tf_fill_blocks(void *self, uint32_t i, int64_t from, int64_t rows,
+                                 const void *blocks);
+// Finds the matrices that stay quantised, from the answers of o->format_of.
+rlhf_status rlhf__tf_parts_open(struct rlhf__tf *m, const rlhf_model_open *o);
+// The formats of a slot that stays quantised, or NULL.
+const struct rlhf__tf_parts *rlhf__tf_parts(const struct rlhf__tf *m, int32_t layer, int32_t slot);
 // Refuses parameters with temporary values that have not been filled.
 rlhf_status rlhf__tf_frozen_check(struct rlhf__tf *m);
 
@@ -144,6 +150,9 @@ rlhf_status rlhf__tf_rows_upload(struct rlhf__tf *m, struct rlhf__tf_work *w,
 uint64_t rlhf__tf_rows_ints(uint64_t n, int32_t ringed);
 
 // ---- trunk.c, trunk_bwd.c ----
+// Computes the sum of the embeddings of ids and, unless pos is NULL, of positions: f32 [rows, d].
+rlhf_status rlhf__tf_embed(const struct rlhf__tf *m, rlhf_dev out, rlhf_dev ids, rlhf_dev pos,
+                           uint32_t rows);
 // Runs the embedding and all layers over w->rows; sets w->x. If `gen` is NULL, rows attend only to
 // their own tokens. forward() passes its argument as `f`; if f->wanted is set, the trunk then waits
 // for new values. All other callers pass NULL as `f`.

@@ -81,8 +81,9 @@ static rlhf_status tf_open(void *self, const rlhf_model_open *from) {
     m->c = o.compute;
     m->dtype = o.dtype;
     RLHF_TRY(rlhf__tf_adapter_open(m, o.adapter));
-    m->open.adapter = NULL; // it was borrowed only until open() returns
-    RLHF_TRY(rlhf__tf_storage_open(m));
+    m->open.adapter = NULL; // these are borrowed only until open() returns
+    m->open.format_of = NULL;
+    RLHF_TRY(rlhf__tf_storage_open(m, &o));
     RLHF_TRY(rlhf__tf_params_open(m));
     RLHF_TRY(rlhf__tf_weights_open(m));
     m->opened = 1;
@@ -272,4 +273,5 @@ const rlhf_model_ops rlhf_tf_ops = {
     .trim = rlhf__tf_trim,
     .fill_begin = rlhf__tf_fill_begin,
     .fill_end = rlhf__tf_fill_end,
+    .fill_blocks = rlhf__tf_fill_blocks,
 };

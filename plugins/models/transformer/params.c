@@ -106,6 +106,12 @@ static void put_name(struct rlhf__tf *m, const struct rlhf_tf_name *n, int32_t l
     at->name += used + 1;
 }
 
+static int32_t format_at(const struct rlhf__tf_parts *parts, int32_t from) {
+    for (int32_t i = 0; parts && i < parts->n; i++)
+        if (parts->from[i] == from) return parts->format[i];
+    return RLHF_FORMAT_F32;
+}
+
 static void fill_whole(struct rlhf__tf *m, const struct rlhf_tf_name *n, int32_t layer,
                        struct rlhf__tf_home *home, rlhf_param *p) {
     const struct rlhf__tf_shape s = rlhf__tf_slot_shape(m, layer, n->slot);
@@ -120,6 +126,7 @@ static void fill_whole(struct rlhf__tf *m, const struct rlhf_tf_name *n, int32_t
     if (m->low && s.group == RLHF_PARAM_TRUNK) p->flags |= RLHF_PARAM_FROZEN;
     p->init = s.init;
     p->init_std = s.init_std;
+    p->format = format_at(rlhf__tf_parts(m, layer, n->slot), rows.from);
     p->value = t->value ? rlhf_dev_at(t->value, skip) : NULL;
     p->grad = t->grad ? rlhf_dev_at(t->grad, skip) : NULL;
     *home = (struct rlhf__tf_home){.layer = layer,

@@ -46,6 +46,8 @@ static void size_up(struct rlhf__tf *m, int32_t layer) {
         t->trained = m->open.trainable && !(trunk && rlhf__tf_trunk_frozen(m));
         if (m->base && trunk)
             t->place = TF_BORROWED;
+        else if (rlhf__tf_parts(m, layer, slot))
+            t->place = TF_BLOCKS;
         else if (t->n && (m->open.frozen || (m->low && trunk)) &&
                  rlhf__tf_slot_only_packed(layer, slot))
             t->place = TF_PASSES;
@@ -81,9 +83,10 @@ static rlhf_status lists(struct rlhf__tf *m) {
                       : rlhf__tf_fail(m, RLHF_E_NOMEM, "out of memory for the tensor list");
 }
 
-rlhf_status rlhf__tf_storage_open(struct rlhf__tf *m) {
+rlhf_status rlhf__tf_storage_open(struct rlhf__tf *m, const rlhf_model_open *o) {
     struct layout all = {0, 0};
     RLHF_TRY(lists(m));
+    RLHF_TRY(rlhf__tf_parts_open(m, o));
     for (int32_t layer = -1; layer < m->arch.n_layer; layer++) {
         size_up(m, layer);
         each_tensor(m, layer, add_up, &all);
@@ -153,4 +156,5 @@ void rlhf__tf_storage_close(struct rlhf__tf *m) {
         rlhf__tf_buf_finish(m, &m->grads);
     }
     m->host->free(m->host, m->tensors);
+    m->host->free(m->host, m->parts);
 }

@@ -134,8 +134,7 @@ static rlhf_status embedding(struct rlhf__tf *m, int32_t point, struct place *ou
     if (point == RLHF_TAP_POSITION)
         return m->c->gather(m->c->ctx, out->p, rlhf__tf_global(m, RLHF_TF_WPE)->value, r->pos,
                             r->total, d, RLHF_F32);
-    return m->c->embed(m->c->ctx, out->p, r->ids, NULL, rlhf__tf_global(m, RLHF_TF_WTE)->value,
-                       NULL, rlhf__tf_embed_scale(m), r->total, d);
+    return rlhf__tf_embed(m, out->p, r->ids, NULL, r->total);
 }
 
 static struct place activation(struct rlhf__tf *m, int32_t point, int32_t layer) {

@@ -13,9 +13,9 @@ struct rlhf__tf_buf {
 };
 
 // The location of a tensor's values. TF_STAYS: in m->values. TF_PASSES: in an allocation of its
-// own, only from when the first of them is filled until all have been packed. TF_BORROWED: in the
-// base model's memory.
-enum rlhf__tf_place { TF_STAYS, TF_PASSES, TF_BORROWED };
+// own, only from when the first of them is filled until all have been packed. TF_BLOCKS: nowhere,
+// because its rows stay quantised in a weight. TF_BORROWED: in the base model's memory.
+enum rlhf__tf_place { TF_STAYS, TF_PASSES, TF_BLOCKS, TF_BORROWED };
 
 // A parameter tensor, f32: its values and, if it is trained, its gradients.
 struct rlhf__tf_tensor {
@@ -35,6 +35,14 @@ struct rlhf__tf_span {
 // n_blocks of them have an adapter. block[i] is the range of the product's outputs that the i-th of
 // these linear layers computes.
 enum { TF_MAX_PIECES = 3 };
+
+// The formats (enum rlhf_format) of a matrix whose rows stay quantised: those of its pieces, by
+// rows. n = 0: the matrix is not quantised.
+struct rlhf__tf_parts {
+    int32_t n;
+    int32_t from[TF_MAX_PIECES], count[TF_MAX_PIECES], format[TF_MAX_PIECES];
+};
+
 struct rlhf__tf_low {
     int32_t n_blocks;
     struct rlhf__tf_span block[TF_MAX_PIECES];

@@ -392,15 +392,22 @@ static rlhf_status sums_layer(const struct pass *p, const struct rlhf__tf_acts *
     return norm(p, a->out, RLHF_F32, a->stats2, a->mid, RLHF_TF_N2_G);
 }
 
+rlhf_status rlhf__tf_embed(const struct rlhf__tf *m, rlhf_dev out, rlhf_dev ids, rlhf_dev pos,
+                           uint32_t rows) {
+    const rlhf_compute *c = m->c;
+    const double scale = rlhf__tf_embed_scale(m);
+    if (m->table) return c->embed_weight(c->ctx, out, ids, m->table, scale, rows);
+    return c->embed(c->ctx, out, ids, pos, m->tensors[RLHF_TF_WTE].value,
+                    pos ? m->tensors[RLHF_TF_WPE].value : NULL, scale, rows, m->arch.d);
+}
+
 static rlhf_status embed(const struct pass *p) {
     struct rlhf__tf *m = p->m;
     const struct rlhf__tf_acts first = rlhf__tf_acts(m, p->w, 0);
     const int32_t sums = rlhf__tf_norms_sums(&m->arch);
     rlhf_dev sum = !sums ? first.in : p->w->keep ? p->w->emb.p : first.mid;
-    RLHF_TRY(p->c->embed(
-        p->c->ctx, sum, p->w->rows.ids, m->arch.rotary.frequency ? NULL : p->w->rows.pos,
-        rlhf__tf_global(m, RLHF_TF_WTE)->value, rlhf__tf_global(m, RLHF_TF_WPE)->value,
-        rlhf__tf_embed_scale(m), p->rows, p->n.d));
+    RLHF_TRY(rlhf__tf_embed(m, sum, p->w->rows.ids,
+                            m->arch.rotary.frequency ? NULL : p->w->rows.pos, p->rows));
     if (!sums) return RLHF_OK;
     return rlhf__tf_norm(m, rlhf__tf_global(m, RLHF_TF_EMB_G), first.in, RLHF_F32,
                          p->w->keep ? p->w->emb_stats.p : NULL, sum, p->rows);

@@ -12,6 +12,23 @@ static rlhf_status make(struct rlhf__tf *m, int32_t k, int32_t n, int32_t dtype,
     return m->c->weight_create(m->c->ctx, k, n, dtype, flags, out);
 }
 
+// Makes the weight of a slot of the trunk.
+static rlhf_status make_slot(struct rlhf__tf *m, int32_t layer, int32_t slot, int32_t k, int32_t n,
+                             rlhf_weight **out) {
+    const struct rlhf__tf_parts *parts = rlhf__tf_parts(m, layer, slot);
+    if (!parts) return make(m, k, n, m->dtype, layer < 0 || m->arch.out_in, out);
+    const rlhf_quantised q = {.size = sizeof q,
+                              .k = k,
+                              .n = n,
+                              .dtype = m->dtype,
+                              .flags = (uint32_t)RLHF_WEIGHT_OUT_IN |
+                                       (m->open.trainable ? (uint32_t)RLHF_WEIGHT_BACKWARD : 0u),
+                              .n_parts = (uint32_t)parts->n,
+                              .format = parts->format,
+                              .count = parts->count};
+    return m->c->weight_create_quantised(m->c->ctx, &q, out);
+}
+
 static rlhf_status make_heads(struct rlhf__tf *m) {
     const int32_t d = m->arch.d, labels = m->open.n_labels;
     if (labels > 0) {
@@ -38,16 +55,38 @@ static rlhf_status make_trunk(struct rlhf__tf *m) {
     if (!m->w) return rlhf__tf_fail(m, RLHF_E_NOMEM, "out of memory for the weight list");
     for (int32_t l = 0; l < a->n_layer; l++) {
         rlhf_weight **w = m->w[l].of;
-        RLHF_TRY(make(m, n.d, n.qkv, m->dtype, a->out_in, &w[TF_SITE_QKV]));
-        RLHF_TRY(make(m, n.q, n.d, m->dtype, a->out_in, &w[TF_SITE_PROJ]));
-        RLHF_TRY(make(m, n.d, n.fc, m->dtype, a->out_in, &w[TF_SITE_FC]));
-        RLHF_TRY(make(m, n.inner, n.d, m->dtype, a->out_in, &w[TF_SITE_OUT]));
+        RLHF_TRY(make_slot(m, l, RLHF_TF_QKV_W, n.d, n.qkv, &w[TF_SITE_QKV]));
+        RLHF_TRY(make_slot(m, l, RLHF_TF_PROJ_W, n.q, n.d, &w[TF_SITE_PROJ]));
+        RLHF_TRY(make_slot(m, l, RLHF_TF_FC_W, n.d, n.fc, &w[TF_SITE_FC]));
+        RLHF_TRY(make_slot(m, l, RLHF_TF_OUT_W, n.inner, n.d, &w[TF_SITE_OUT]));
     }
+    return RLHF_OK;
+}
+
+// The slot of the values that the LM head multiplies by.
+static int32_t lm_slot(const struct rlhf__tf *m) { return m->arch.tied ? RLHF_TF_WTE : RLHF_TF_LM; }
+
+// Makes the token embedding and the LM head, if they stay quantised. One weight is both if they are
+// tied.
+static rlhf_status make_tables(struct rlhf__tf *m) {
+    const int32_t tied = m->arch.tied && rlhf__tf_has_lm(m), d = m->arch.d;
+    if (m->base) {
+        m->table = m->base->table;
+        return RLHF_OK;
+    }
+    if (rlhf__tf_has_lm(m) && rlhf__tf_parts(m, -1, lm_slot(m))) {
+        RLHF_TRY(make_slot(m, -1, lm_slot(m), d, rlhf__tf_outputs(m), &m->lm));
+        m->lm_fresh = 1;
+    }
+    if (!rlhf__tf_parts(m, -1, RLHF_TF_WTE)) return RLHF_OK;
+    if (!tied) return make_slot(m, -1, RLHF_TF_WTE, d, m->arch.n_vocab, &m->table);
+    m->table = m->lm;
     return RLHF_OK;
 }
 
 rlhf_status rlhf__tf_weights_open(struct rlhf__tf *m) {
     RLHF_TRY(make_trunk(m));
+    RLHF_TRY(make_tables(m));
     RLHF_TRY(rlhf__tf_adapter_weights(m));
     return make_heads(m);
 }
@@ -61,6 +100,7 @@ void rlhf__tf_weights_close(struct rlhf__tf *m) {
     for (int32_t l = 0; m->w && l < m->arch.n_layer; l++)
         for (int32_t s = 0; s < TF_N_SITE; s++)
             m->c->weight_destroy(m->c->ctx, m->w[l].of[s]);
+    if (m->table != m->lm) m->c->weight_destroy(m->c->ctx, m->table);
     m->c->weight_destroy(m->c->ctx, m->lm);
     m->host->free(m->host, m->w);
 }
@@ -78,7 +118,7 @@ static rlhf_status pack_trunk(struct rlhf__tf *m) {
     for (int32_t l = 0; l < m->arch.n_layer; l++)
         for (int32_t s = 0; s < TF_N_SITE; s++)
             RLHF_TRY(pack_site(m, l, (enum rlhf__tf_site)s));
-    if (rlhf__tf_global(m, RLHF_TF_LM)->place != TF_PASSES) m->lm_fresh = 0;
+    if (rlhf__tf_global(m, lm_slot(m))->place == TF_STAYS) m->lm_fresh = 0;
     return RLHF_OK;
 }
 
@@ -131,7 +171,7 @@ rlhf_status rlhf__tf_lm_ready(struct rlhf__tf *m) {
     }
     if (m->lm_fresh) return RLHF_OK;
     if (!m->lm) RLHF_TRY(make(m, m->arch.d, rlhf__tf_outputs(m), m->dtype, 1, &m->lm));
-    RLHF_TRY(pack(m, m->lm, rlhf__tf_global(m, m->arch.tied ? RLHF_TF_WTE : RLHF_TF_LM)));
+    RLHF_TRY(pack(m, m->lm, rlhf__tf_global(m, lm_slot(m))));
     m->lm_fresh = 1;
     return RLHF_OK;
 }

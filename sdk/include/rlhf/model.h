@@ -117,6 +117,12 @@ typedef struct rlhf_model_open {
     // n_tokens must be 0 or equal to the base's. param() lists only this instance's heads and
     // adapter. Without an adapter, only the heads are trained, on the base's unchanged trunk.
     const void *base;
+    // Returns in which format (enum rlhf_format in compute.h) the host can give the values of the
+    // trunk's parameter `name`, which is the parameter's full name. For each matrix that is not
+    // trained, the model may choose to keep this format (rlhf_param.format) instead of f32. NULL:
+    // all values are f32. Call it only in open().
+    int32_t (*format_of)(void *format_ctx, const char *name);
+    void *format_ctx;
 } rlhf_model_open;
 
 typedef struct rlhf_model_info {
@@ -169,7 +175,10 @@ typedef struct rlhf_param {
     int32_t group;    // enum rlhf_param_group
     uint32_t flags;   // bits of enum rlhf_param_flag
     uint32_t init;    // enum rlhf_init
-    uint32_t reserved;
+    // enum rlhf_format: how the host fills a parameter without a value. RLHF_FORMAT_F32: with
+    // fill_begin. Others: with fill_blocks. They are only for matrices [outputs, inputs] for which
+    // rlhf_model_open.format_of returned this format.
+    int32_t format;
     // standard deviation for RLHF_INIT_NORMAL, gain for RLHF_INIT_ORTHOGONAL, bound for
     // RLHF_INIT_UNIFORM
     double init_std;
@@ -334,6 +343,11 @@ typedef struct rlhf_model_ops {
     // has a value. [step]
     rlhf_status (*fill_begin)(void *self, uint32_t i, rlhf_dev *value);
     rlhf_status (*fill_end)(void *self, uint32_t i);
+    // Instead of fill_begin(), for a parameter with a format other than f32: takes the rows from ..
+    // from + rows - 1 from host memory, rlhf_format_row_bytes() bytes each. The host calls it for
+    // all rows in ascending order, and then fill_end(). NULL if the model keeps no format. [step]
+    rlhf_status (*fill_blocks)(void *self, uint32_t i, int64_t from, int64_t rows,
+                               const void *blocks);
 } rlhf_model_ops;
 
 #endif

@@ -140,6 +140,8 @@ static inline const char *rlhf_model_ops_fault(const rlhf_model_ops *o) {
     if (!o->fill_begin != !o->fill_end)
         return o->fill_begin ? "has fill_begin() but lacks the required function fill_end()"
                              : "has fill_end() but lacks the required function fill_begin()";
+    if (o->fill_blocks && !o->fill_end)
+        return "has fill_blocks() but lacks the required function fill_end()";
     if (!o->gen_open && !o->gen_step && !o->gen_close) return NULL;
     return !o->gen_open    ? "has functions to sample (gen_step(), gen_close()) but no gen_open()"
            : !o->gen_step  ? "has gen_open() but lacks the required function gen_step()"
