@@ -1,9 +1,11 @@
 // fuzz_gguf.c: a GGUF file of any bytes. The tensors of an accepted file lie inside of it, and all
-// that are numbers can be read, with the names and shapes that the model needs. A refused file has
-// one sentence.
+// that are numbers can be read, with the names and shapes that the model needs. The files of its
+// tokenizer are made and opened, or refused. A refusal is one sentence.
 #include "fuzz.h"
 
+#include "gguf/model_text.h"
 #include "tensors/gguf_file.h"
+#include "tokenizer/tokenizer.h"
 #include "weights/hf_dir.h"
 #include "weights/safetensors.h"
 
@@ -68,13 +70,34 @@ static void check_model(const char *path) {
     rlhf__weights_close(w);
 }
 
+static void check_text(const char *path) {
+    static const char *const names[] = {"tokenizer.json", "tokenizer_config.json",
+                                        "generation_config.json"};
+    struct rlhf__tokenizer *tok = NULL;
+    struct rlhf__error err = {0};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        json_t *v = NULL;
+        const rlhf_status st = rlhf__model_json(path, names[i], &v, &err);
+        if (st != RLHF_OK) check_failure(st, &err);
+        FUZZ_CHECK(st == RLHF_OK ? !v || json_is_object(v) : !v);
+        json_decref(v);
+    }
+    const rlhf_status st = rlhf__tokenizer_open(path, &tok, &err);
+    if (st != RLHF_OK) check_failure(st, &err);
+    FUZZ_CHECK((st == RLHF_OK) == (tok != NULL));
+    rlhf__tokenizer_close(tok);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     char path[128];
     const char *tmp = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
     snprintf(path, sizeof path, "%s/rlhf-fuzz-%ld.gguf", tmp, (long)getpid());
     FILE *f = fopen(path, "wb");
     FUZZ_CHECK(f && fwrite(data, 1, n, f) == n && fclose(f) == 0);
-    if (check_file(path, n)) check_model(path);
+    if (check_file(path, n)) {
+        check_model(path);
+        check_text(path);
+    }
     unlink(path);
     return 0;
 }

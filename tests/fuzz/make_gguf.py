@@ -39,11 +39,16 @@ def model(folder, name, arch, kinds, width=32, dim=8, hidden=32, **keys):
         key = f"{arch}." + key.replace("__", ".")
         {bool: writer.add_bool, int: writer.add_uint32, float: writer.add_float32,
          str: writer.add_string}[type(value)](key, value)
-    writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre("default")
-    writer.add_token_list(["a", "b", "ab", "c", "<s>", "</s>"])
-    writer.add_token_types([1, 1, 1, 1, 3, 3])
-    writer.add_token_merges(["a b"])
+    pieces = arch in ("gemma3", "phi3", "granite")  # of SentencePiece
+    writer.add_tokenizer_model("llama" if pieces else "gpt2")
+    writer.add_tokenizer_pre("default" if pieces else "smollm")
+    writer.add_token_list(["a", "b", "ab", "<0x0A>" if pieces else "c", "<s>", "</s>"])
+    writer.add_token_types([1, 1, 1, 6 if pieces else 1, 3, 3])
+    if pieces:
+        writer.add_token_scores([-2.0, -3.0, 0.0, 0.0, 0.0, 0.0])
+        writer.add_add_space_prefix(False)
+    else:
+        writer.add_token_merges(["a b"])
     writer.add_bos_token_id(4)
     writer.add_eos_token_id(5)
     writer.add_chat_template("{{ messages }}")

@@ -24,8 +24,8 @@ rlhf_status rlhf__gguf_weights_open(const char *path, struct rlhf__gguf_weights 
 void rlhf__gguf_weights_finish(struct rlhf__gguf_weights *w); // a zeroed struct is allowed [main]
 
 // Append a description of a file for people, e.g. "llama; 210 tensors in Q4_1, 61 in F32, 1 in
-// Q8_0; 94 MiB": the architecture, the types from the most frequent to the rarest, and the size of
-// the tensors. Errors: those of rlhf__gguf_open. [main]
+// Q8_0; 92.1 MiB": the architecture, the types from the most frequent to the rarest, and the size
+// of the tensors. Errors: those of rlhf__gguf_open. [main]
 rlhf_status rlhf__gguf_describe(const char *path, struct rlhf__buf *out, struct rlhf__error *err);
 
 #endif
