@@ -18,15 +18,20 @@ INLINE void eight_steps(vf c[FEW][2], const uint16_t *a, size_t stride, const ui
                         size_t i, const struct unquantise_scales *s, const size_t rows,
                         const int format) {
 #pragma GCC unroll 2
-    for (size_t h = 0; h < 2; h++) {
-        vp w[8];
-        unquantise_eight(w, unit, i, h, s, format);
+    for (unsigned from = 0; from < 8; from += 4) {
+        vp w[2][4];
+        unquantise_four(w[0], unit, i, from, 0, s, format);
+        unquantise_four(w[1], unit, i, from, 1, s, format);
+#pragma GCC unroll 2
+        for (size_t j = 0; j < 4; j += 2) {
+            const __m512bh b0 = (__m512bh)bf16_words(w[0][j], w[0][j + 1]);
+            const __m512bh b1 = (__m512bh)bf16_words(w[1][j], w[1][j + 1]);
 #pragma GCC unroll 4
-        for (size_t j = 0; j < 8; j += 2) {
-            const __m512bh b = (__m512bh)bf16_words(w[j], w[j + 1]);
-#pragma GCC unroll 4
-            for (size_t r = 0; r < rows; r++)
-                c[r][h] = _mm512_dpbf16_ps(c[r][h], pair_at(a + r * stride + j), b);
+            for (size_t r = 0; r < rows; r++) {
+                const __m512bh x = pair_at(a + r * stride + from + j);
+                c[r][0] = _mm512_dpbf16_ps(c[r][0], x, b0);
+                c[r][1] = _mm512_dpbf16_ps(c[r][1], x, b1);
+            }
         }
     }
 }

@@ -16,14 +16,15 @@ INLINE void panel_of(uint32_t *to, const uint8_t *panel, size_t k0, size_t k, co
         if (end > k0 + k) end = k0 + k;
         unquantise_scales_at(&s, unit, i % elements, format);
         for (size_t at = i % elements, stop = at + end - i; at < stop; at += 8, to += 4 * NC) {
-#pragma GCC unroll 2
-            for (size_t h = 0; h < 2; h++) {
-                vp w[8];
-                unquantise_eight(w, unit, at, h, &s, format);
 #pragma GCC unroll 4
-                for (size_t j = 0; j < 4; j++)
-                    _mm512_storeu_si512(to + j * NC + h * VP_LANES,
-                                        bf16_words(w[2 * j], w[2 * j + 1]));
+            for (unsigned part = 0; part < 4; part++) { // four steps of one vector of columns
+                const size_t h = part % 2;
+                const unsigned from = part / 2 * 4;
+                uint32_t *words = to + from / 2 * NC + h * VP_LANES;
+                vp w[4];
+                unquantise_four(w, unit, at, from, h, &s, format);
+                _mm512_storeu_si512(words, bf16_words(w[0], w[1]));
+                _mm512_storeu_si512(words + NC, bf16_words(w[2], w[3]));
             }
         }
     }

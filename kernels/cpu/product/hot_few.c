@@ -18,6 +18,15 @@ INLINE vp rounded(vp v) {
     return vp_load_bf16(h);
 }
 
+// *c += x * b, in one register.
+INLINE void add_product(vp *c, vp x, vp b) {
+#ifdef VP_FMA_TO
+    vp_fma_to(c, x, b);
+#else
+    *c = vp_fma(x, b, *c);
+#endif
+}
+
 // Stops the compiler from moving the sums across a change of the flush mode.
 INLINE void pin(vp c[FEW][2], const size_t rows) {
 #pragma GCC unroll 4
@@ -42,15 +51,20 @@ INLINE void eight_steps(vp c[FEW][2], const float *a, size_t stride, const uint8
                         const struct unquantise_scales *s, const size_t rows, const int format,
                         const int pairs) {
 #pragma GCC unroll 2
-    for (size_t h = 0; h < 2; h++) {
-        vp w[8];
-        unquantise_eight(w, unit, i, h, s, format);
-#pragma GCC unroll 8
-        for (size_t j = 0; j < 8; j++) {
-            const vp b = pairs ? rounded(w[j ^ 1]) : w[j];
+    for (unsigned from = 0; from < 8; from += 4) {
+        vp w[2][4];
+        unquantise_four(w[0], unit, i, from, 0, s, format);
+        unquantise_four(w[1], unit, i, from, 1, s, format);
 #pragma GCC unroll 4
-            for (size_t r = 0; r < rows; r++)
-                c[r][h] = vp_fma(vp_set1(a[r * stride + j]), b, c[r][h]);
+        for (size_t j = 0; j < 4; j++) {
+            const vp b0 = pairs ? rounded(w[0][j ^ 1]) : w[0][j];
+            const vp b1 = pairs ? rounded(w[1][j ^ 1]) : w[1][j];
+#pragma GCC unroll 4
+            for (size_t r = 0; r < rows; r++) {
+                const vp x = vp_set1(a[r * stride + from + j]);
+                add_product(&c[r][0], x, b0);
+                add_product(&c[r][1], x, b1);
+            }
         }
     }
 }

@@ -25,13 +25,16 @@ INLINE void panel_of(float *to, const uint8_t *panel, size_t k0, size_t k, const
         if (end > k0 + k) end = k0 + k;
         unquantise_scales_at(&s, unit, i % elements, format);
         for (size_t at = i % elements, stop = at + end - i; at < stop; at += 8, to += 8 * NC) {
-#pragma GCC unroll 2
-            for (size_t h = 0; h < 2; h++) {
-                vp w[8];
-                unquantise_eight(w, unit, at, h, &s, format);
-#pragma GCC unroll 8
-                for (size_t j = 0; j < 8; j++)
-                    vp_store(to + (j ^ swap) * NC + h * VP_LANES, form ? rounded(w[j]) : w[j]);
+#pragma GCC unroll 4
+            for (unsigned part = 0; part < 4; part++) { // four steps of one vector of columns
+                const size_t h = part % 2;
+                const unsigned from = part / 2 * 4;
+                vp w[4];
+                unquantise_four(w, unit, at, from, h, &s, format);
+#pragma GCC unroll 4
+                for (size_t j = 0; j < 4; j++)
+                    vp_store(to + ((from + j) ^ swap) * NC + h * VP_LANES,
+                             form ? rounded(w[j]) : w[j]);
             }
         }
     }

@@ -65,7 +65,8 @@ static void put_block(uint8_t *unit, size_t w, size_t c, int32_t format, const u
     uint8_t *q = unit + rlhf__quantised_at(format) * w + 4 * c, v[256];
     memcpy(unit + 2 * c, block + (format == RLHF_FORMAT_Q6_K ? 208 : 0), 2);
     if (format == RLHF_FORMAT_Q8_0) {
-        put_words(q, stride, block + 2, 32, 8);
+        for (size_t i = 0; i < 32; i++)
+            unit[(2 + i) * w + c] = block[2 + i];
         return;
     }
     if (format == RLHF_FORMAT_Q4_1 || format == RLHF_FORMAT_Q4_K)

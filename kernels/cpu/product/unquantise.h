@@ -14,8 +14,7 @@
 //   Q6_K  before the integers, four arrays of words: the scales of 16 runs of 16 steps, four in a
 //         word; after them, 16 arrays of words: the high 2 bits of 16 steps
 //
-// The arithmetic is that of enum rlhf_format. No operation is fused, so all levels give the same
-// bits.
+// The arithmetic is that of enum rlhf_format. So all levels give the same bits.
 #ifndef RLHF_CPU_PRODUCT_UNQUANTISE_H
 #define RLHF_CPU_PRODUCT_UNQUANTISE_H
 
@@ -25,6 +24,7 @@
 typedef uint32_t vi __attribute__((vector_size(VP_LANES * 4)));
 typedef int32_t vi_signed __attribute__((vector_size(VP_LANES * 4)));
 typedef uint16_t vi_half __attribute__((vector_size(VP_LANES * 2)));
+typedef int8_t vi_bytes __attribute__((vector_size(VP_LANES)));
 typedef float vi_float __attribute__((vector_size(VP_LANES * 4)));
 
 #define UNQUANTISE_INLINE static inline __attribute__((always_inline))
@@ -45,17 +45,68 @@ UNQUANTISE_INLINE vp vi_byte_to_f32(vi v, unsigned byte) {
     return vi_to_f32((vi)((vi_signed)(v << (24 - 8 * byte)) >> 24));
 }
 
-// Four bits of each lane, from bit `at` on.
+// VP_LANES signed bytes.
+UNQUANTISE_INLINE vp vi_bytes_to_f32(const uint8_t *p) {
 #if VP_LANES == 16
+    return _mm512_cvtepi32_ps(
+        _mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p)));
+#elif VP_LANES == 8
+    return _mm256_cvtepi32_ps(
+        _mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p)));
+#else
+    vi_bytes bytes;
+    memcpy(&bytes, p, sizeof bytes);
+    return vi_to_f32((vi) __builtin_convertvector(bytes, vi_signed));
+#endif
+}
+
+// d * q + m. The product is exact, because d has at most 17 bits and q at most 4. So a fused
+// operation gives the same bits.
+UNQUANTISE_INLINE vp times_plus(vp d, vp q, vp m) {
+#if defined VP_FMA_TO || defined VP_FMA_LANE_TO
+    return vp_fma(d, q, m);
+#else
+    return vp_add(vp_mul(d, q), m);
+#endif
+}
+
+// vi_nibble_to_f32 returns the four bits of each lane from bit `at` on, vi_nibble_less_8 these bits
+// less 8, and vi_six_less_32 four bits of `low` and two of `high`, less 32. f16_to_f32 widens
+// VP_LANES f16 numbers.
+#if VP_LANES == 16
+// Entry (v >> at) % 16 of a table, in each lane.
+#define LOOK_UP(v, at, ...)                                                                        \
+    _mm512_permutexvar_ps((__m512i)((v) >> (at)), _mm512_setr_ps(__VA_ARGS__))
+
 UNQUANTISE_INLINE vp vi_nibble_to_f32(vi v, unsigned at) {
-    const __m512 numbers = _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    return _mm512_permutexvar_ps((__m512i)(v >> at), numbers); // reads the low 4 bits
+    return LOOK_UP(v, at, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+}
+
+UNQUANTISE_INLINE vp vi_nibble_less_8(vi v, unsigned at) {
+    return LOOK_UP(v, at, -8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7);
+}
+
+UNQUANTISE_INLINE vp vi_six_less_32(vi low, unsigned at, vi high, unsigned high_at) {
+    const vp times_16 =
+        LOOK_UP(high, high_at, -32, -16, 0, 16, -32, -16, 0, 16, -32, -16, 0, 16, -32, -16, 0, 16);
+    return vp_add(vi_nibble_to_f32(low, at), times_16);
+}
+
+UNQUANTISE_INLINE vp f16_to_f32(const uint8_t *p) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)p));
 }
 #else
 UNQUANTISE_INLINE vp vi_nibble_to_f32(vi v, unsigned at) { return vi_to_f32(v >> at & 15); }
-#endif
 
-// VP_LANES f16 numbers.
+UNQUANTISE_INLINE vp vi_nibble_less_8(vi v, unsigned at) {
+    return vp_sub(vi_nibble_to_f32(v, at), vp_set1(8.0f));
+}
+
+UNQUANTISE_INLINE vp vi_six_less_32(vi low, unsigned at, vi high, unsigned high_at) {
+    const vi v = (low >> at & 15) | (high >> high_at & 3) << 4;
+    return vp_sub(vi_to_f32(v), vp_set1(32.0f));
+}
+
 UNQUANTISE_INLINE vp f16_to_f32(const uint8_t *p) {
     vi_half half;
     memcpy(&half, p, sizeof half);
@@ -68,10 +119,11 @@ UNQUANTISE_INLINE vp f16_to_f32(const uint8_t *p) {
     const vi size = (denormal & is_denormal) | ((normal + infinite) & ~is_denormal);
     return (vp)(size | (bits & 0x8000) << 16);
 }
+#endif
 
 // The numbers that a format's scales are for a run of steps.
 struct unquantise_scales {
-    vp d[2], m[2]; // of the two vectors of columns; m: only Q4_1, Q4_K
+    vp d[2], m[2]; // of the two vectors of columns; m: what Q4_1 and Q4_K add
 };
 
 UNQUANTISE_INLINE size_t unquantise_run(const int format) {
@@ -93,8 +145,9 @@ UNQUANTISE_INLINE void unquantise_scales_at(struct unquantise_scales *s, const u
             const vi low_min = vi_load(words + 4 * NC) >> 4 * run & 15;
             const vi high = vi_load(words + 8 * NC) >> 2 * run;
             s->d[h] = vp_mul(d, vi_to_f32(low | (high & 3) << 4));
-            s->m[h] =
-                vp_mul(f16_to_f32(unit + 2 * (NC + c)), vi_to_f32(low_min | (high >> 16 & 3) << 4));
+            const vp min = vi_to_f32(low_min | (high >> 16 & 3) << 4);
+            const vp less = vp_mul(f16_to_f32(unit + 2 * (NC + c)), min);
+            s->m[h] = (vp)((vi)less ^ 0x80000000u);
         }
         if (format == RLHF_FORMAT_Q6_K) {
             const unsigned run = (unsigned)(i / 16);
@@ -104,39 +157,34 @@ UNQUANTISE_INLINE void unquantise_scales_at(struct unquantise_scales *s, const u
     }
 }
 
-// Elements of the steps i .. i + 7 of a unit, of the columns of vector h. i is a multiple of 8.
-UNQUANTISE_INLINE void unquantise_eight(vp w[8], const uint8_t *unit, size_t i, const size_t h,
-                                        const struct unquantise_scales *s, const int format) {
+// Elements of the steps i + from .. i + from + 3 of a unit, of the columns of vector h. i is a
+// multiple of 8, and `from` is 0 or 4.
+UNQUANTISE_INLINE void unquantise_four(vp w[4], const uint8_t *unit, size_t i, const unsigned from,
+                                       const size_t h, const struct unquantise_scales *s,
+                                       const int format) {
     const size_t c = h * VP_LANES;
     const vp d = s->d[h];
-    const uint8_t *q = unit + rlhf__quantised_at(format) * NC + 4 * c;
     if (format == RLHF_FORMAT_Q8_0) {
-        const vi low = vi_load(q + i * NC), high = vi_load(q + (i + 4) * NC);
 #pragma GCC unroll 4
-        for (unsigned j = 0; j < 4; j++) {
-            w[j] = vp_mul(vi_byte_to_f32(low, j), d);
-            w[4 + j] = vp_mul(vi_byte_to_f32(high, j), d);
-        }
+        for (unsigned j = 0; j < 4; j++)
+            w[j] = vp_mul(vi_bytes_to_f32(unit + 2 * NC + (i + from + j) * NC + c), d);
         return;
     }
-    const vi low = vi_load(q + i / 2 * NC);
+    const vi low = vi_load(unit + rlhf__quantised_at(format) * NC + i / 2 * NC + 4 * c);
     if (format == RLHF_FORMAT_Q6_K) {
         const uint8_t *at = unit + RLHF__Q6_K_HIGH * NC + 4 * (i / 16 * NC + c);
         const vi high = vi_load(at) >> (unsigned)(2 * (i % 16));
-#pragma GCC unroll 8
-        for (unsigned j = 0; j < 8; j++) {
-            const vi v = (low >> 4 * j & 15) | (high >> 2 * j & 3) << 4;
-            w[j] = vp_mul(d, vp_sub(vi_to_f32(v), vp_set1(32.0f)));
-        }
+#pragma GCC unroll 4
+        for (unsigned j = 0; j < 4; j++)
+            w[j] = vp_mul(d, vi_six_less_32(low, 4 * (from + j), high, 2 * (from + j)));
         return;
     }
-#pragma GCC unroll 8
-    for (unsigned j = 0; j < 8; j++) {
-        const vp v = vi_nibble_to_f32(low, 4 * j);
-        if (format == RLHF_FORMAT_Q4_0) w[j] = vp_mul(d, vp_sub(v, vp_set1(8.0f)));
-        if (format == RLHF_FORMAT_Q4_1) w[j] = vp_add(vp_mul(d, v), s->m[h]);
-        if (format == RLHF_FORMAT_Q4_K) w[j] = vp_sub(vp_mul(d, v), s->m[h]);
-    }
+#pragma GCC unroll 4
+    for (unsigned j = 0; j < 4; j++)
+        if (format == RLHF_FORMAT_Q4_0)
+            w[j] = vp_mul(d, vi_nibble_less_8(low, 4 * (from + j)));
+        else
+            w[j] = times_plus(d, vi_nibble_to_f32(low, 4 * (from + j)), s->m[h]);
 }
 
 #endif
