@@ -37,6 +37,7 @@ set(RLHF_CUDA_SOURCES
   product/product_bf16.cu
   product/product_dot.cu
   product/product_f32.cu
+  product/quantised.cu
   product/weight.cu
   row/act.cu
   row/elementwise.cu

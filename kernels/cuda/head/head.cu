@@ -82,6 +82,7 @@ static __global__ void __launch_bounds__(MAP_THREADS)
 rlhf_status rlhf__head_logits(struct rlhf__cuda *cu, float *logits, const void *hidden,
                               const rlhf_weight *w, uint32_t rows, struct rlhf__head_map m) {
     struct rlhf__cuda_product_spec s = logits_spec(w, rows);
+    RLHF_TRY(rlhf__cuda_weight_values(cu, w, &s.right.ptr));
     s.left.ptr = hidden;
     s.out = logits;
     RLHF_TRY(rlhf__cuda_product(cu, &s));
@@ -115,6 +116,7 @@ rlhf_status rlhf__head_read(struct rlhf__cuda *cu, const char *op, struct rlhf__
     RLHF_TRY(rlhf__head_weight(cu, op, a->weight, a->d, a->vocab, a->dtype));
     RLHF_TRY(rlhf__head_map_read(cu, op, &c->map, a->logit_scale, a->softcap));
     RLHF_TRY(rlhf__head_map_read(cu, op, &c->ref_map, a->ref_logit_scale, a->ref_softcap));
+    if (backward && a->d_weight) RLHF_TRY(rlhf__cuda_weight_dense(cu, op, a->weight));
     c->with_ref = backward ? a->d_kl != NULL : a->kl != NULL;
     if (c->with_ref) RLHF_TRY(rlhf__head_weight(cu, op, a->ref_weight, a->d, a->vocab, a->dtype));
     if (a->support && rlhf__head_cuts(c->rule))
@@ -207,6 +209,7 @@ static uint64_t stat_bytes(uint32_t rows) { return rows * sizeof(struct rlhf__cu
 void rlhf__head_logits_needs(const struct rlhf__cuda *cu, const rlhf_weight *w, uint32_t rows,
                              struct rlhf__cuda_needs *n) {
     const struct rlhf__cuda_product_spec s = logits_spec(w, rows);
+    rlhf__cuda_values_needs(w, n);
     rlhf__cuda_product_needs(cu, &s, n);
 }
 

@@ -187,6 +187,7 @@ static rlhf_status products(struct rlhf__cuda *cu, const struct rlhf__head_call 
     const uint64_t skip = (uint64_t)first * (uint64_t)a->d * rlhf_dtype_size(a->dtype);
     if (a->d_hidden) {
         struct rlhf__cuda_product_spec s = hidden_spec(c, w, rows);
+        RLHF_TRY(rlhf__cuda_weight_values(cu, w, &s.right.ptr));
         s.left.ptr = dz;
         s.out = rlhf__cuda_mem(rlhf_dev_at(a->d_hidden, skip));
         RLHF_TRY(rlhf__cuda_product(cu, &s));

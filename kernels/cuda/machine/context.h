@@ -26,7 +26,8 @@ enum rlhf__cuda_ws {
     RLHF__CUDA_WS_ROWS, // small per-row arrays of the head
     RLHF__CUDA_WS_LIST, // list of the tensors of one optimizer call
     RLHF__CUDA_WS_MUON,
-    RLHF__CUDA_WS_SUM, // f32 sums that are finally rounded or scattered; expanded sources
+    RLHF__CUDA_WS_WEIGHT, // values of a quantised weight
+    RLHF__CUDA_WS_SUM,    // f32 sums that are finally rounded or scattered; expanded sources
     RLHF__CUDA_WS_COUNT
 };
 

@@ -12,6 +12,7 @@
 // limit
 #define RLHF__FAULT_MAP(X)                                                                         \
     X(EMBED_ID, RLHF_E_INVALID, "embed: ids[%lld] = %lld, vocabulary %lld")                        \
+    X(EMBED_WEIGHT_ID, RLHF_E_INVALID, "embed_weight: ids[%lld] = %lld, the weight has %lld rows") \
     X(EMBED_POS, RLHF_E_INVALID, "embed: pos[%lld] = %lld, positions %lld")                        \
     X(RAGGED_OFFSET, RLHF_E_INVALID, "ragged row %lld ends at token %lld of %lld")                 \
     X(RAGGED_QUERIES, RLHF_E_INVALID,                                                              \

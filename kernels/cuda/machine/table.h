@@ -20,6 +20,7 @@
     X(record)      /* record, record_end */                                                        \
     X(elementwise) /* copy, zero, convert, add */                                                  \
     X(weight)      /* weight_create, weight_destroy, weight_pack, weight_bytes */                  \
+    X(quantised)   /* weight_create_quantised, weight_put, weight_quantised_bytes, embed_weight */ \
     X(linear)      /* linear, linear_add, linear_dx, linear_dw, linear_sum */                      \
     X(low_rank)    /* weight_create_blocks */                                                      \
     X(muon)        /* muon */                                                                      \

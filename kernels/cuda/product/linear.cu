@@ -7,8 +7,7 @@
 
 static rlhf_status check_pair(struct rlhf__cuda *cu, const char *what, const rlhf_weight *w,
                               int32_t out_dtype, int32_t accumulate) {
-    if (!w->packed)
-        return rlhf__cuda_fail(cu, RLHF_E_INVALID, "%s: weight_pack was never called", what);
+    RLHF_TRY(rlhf__cuda_weight_packed(cu, what, w));
     if (out_dtype != RLHF_F32 && out_dtype != RLHF_BF16)
         return rlhf__cuda_fail(cu, RLHF_E_UNSUPPORTED,
                                "%s: result of dtype %d, allowed are f32 and bf16", what, out_dtype);
@@ -39,6 +38,7 @@ static void rows_needs(const struct rlhf__cuda *cu, const rlhf_weight *w, int32_
     static const float any = 0.0f;
     struct rlhf__cuda_product_spec s = rows_spec(w, out_dtype, across, rows);
     s.bias = with_bias ? &any : NULL;
+    rlhf__cuda_values_needs(w, n);
     rlhf__cuda_product_needs(cu, &s, n);
 }
 
@@ -49,6 +49,7 @@ static rlhf_status rows_product(struct rlhf__cuda *cu, rlhf_dev out, int32_t out
                                 rlhf_dev bias, uint32_t rows) {
     if (!rows) return RLHF_OK;
     struct rlhf__cuda_product_spec s = rows_spec(w, out_dtype, across, rows);
+    RLHF_TRY(rlhf__cuda_weight_values(cu, w, &s.right.ptr));
     s.left.ptr = rlhf__cuda_mem(x);
     s.bias = rlhf__cuda_f32(bias);
     s.addend = rlhf__cuda_f32(addend);
@@ -167,6 +168,7 @@ static struct rlhf__cuda_product_spec dw_spec(const rlhf_weight *w, const void *
 static rlhf_status linear_dw(void *ctx, rlhf_dev dw, rlhf_dev db, rlhf_dev x, rlhf_dev dy,
                              const rlhf_weight *w, uint32_t rows) {
     struct rlhf__cuda *cu = (struct rlhf__cuda *)ctx;
+    RLHF_TRY(rlhf__cuda_weight_dense(cu, "linear_dw", w));
     if (!rows) return RLHF_OK;
     const uint32_t k = (uint32_t)w->k, n = (uint32_t)w->n;
     struct rlhf__cuda_product_spec s = dw_spec(w, rlhf__cuda_mem(x), rlhf__cuda_mem(dy), rows);

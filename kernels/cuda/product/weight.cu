@@ -28,6 +28,7 @@ struct rlhf_weight rlhf__cuda_weight_shape(const rlhf_call_weight *w) {
     s.dtype = w->dtype;
     s.flags = w->flags;
     s.rank = w->rank;
+    s.n_parts = w->quantised ? w->quantised->n_parts : 0;
     return s;
 }
 
@@ -35,9 +36,8 @@ static uint64_t bytes_of(int32_t k, int32_t n, int32_t dtype) {
     return (uint64_t)padded_n(n) * (uint64_t)padded_k(k) * rlhf_dtype_size(dtype);
 }
 
-// Returns RLHF_OK if a weight with these arguments can be created.
-static rlhf_status check_shape(struct rlhf__cuda *cu, int32_t k, int32_t n, int32_t dtype,
-                               uint32_t flags) {
+rlhf_status rlhf__cuda_weight_check(struct rlhf__cuda *cu, int32_t k, int32_t n, int32_t dtype,
+                                    uint32_t flags) {
     if (k < 1 || n < 1 || k > DIM_MAX || n > DIM_MAX)
         return rlhf__cuda_fail(cu, RLHF_E_INVALID, "a weight of %d x %d: both must be 1 to %d", k,
                                n, DIM_MAX);
@@ -50,16 +50,24 @@ static rlhf_status check_shape(struct rlhf__cuda *cu, int32_t k, int32_t n, int3
     return RLHF_OK;
 }
 
+rlhf_status rlhf__cuda_weight_packed(struct rlhf__cuda *cu, const char *op, const rlhf_weight *w) {
+    if (w->packed) return RLHF_OK;
+    if (w->n_parts)
+        return rlhf__cuda_fail(cu, RLHF_E_INVALID, "%s: only %d of the weight's %d rows were put",
+                               op, w->rows_put, w->n);
+    return rlhf__cuda_fail(cu, RLHF_E_INVALID, "%s: weight_pack was never called", op);
+}
+
 static uint64_t weight_bytes(void *ctx, int32_t k, int32_t n, int32_t dtype, uint32_t flags) {
     struct rlhf__cuda *cu = (struct rlhf__cuda *)ctx;
-    return check_shape(cu, k, n, dtype, flags) < 0 ? 0 : bytes_of(k, n, dtype);
+    return rlhf__cuda_weight_check(cu, k, n, dtype, flags) < 0 ? 0 : bytes_of(k, n, dtype);
 }
 
 static rlhf_status weight_create(void *ctx, int32_t k, int32_t n, int32_t dtype, uint32_t flags,
                                  rlhf_weight **out) {
     struct rlhf__cuda *cu = (struct rlhf__cuda *)ctx;
     RLHF_TRY(rlhf__cuda_not_recording(cu, "weight_create"));
-    RLHF_TRY(check_shape(cu, k, n, dtype, flags));
+    RLHF_TRY(rlhf__cuda_weight_check(cu, k, n, dtype, flags));
     rlhf_weight *w = new (std::nothrow) rlhf_weight();
     if (!w) return rlhf__cuda_fail(cu, RLHF_E_NOMEM, "out of memory for a weight");
     w->k = k;
@@ -84,6 +92,8 @@ static void weight_destroy(void *ctx, rlhf_weight *w) {
     cu->weight_generation++;
     rlhf__cuda_mem_free(cu, w->ptr);
     rlhf__cuda_mem_free(cu, w->in_block);
+    rlhf__cuda_mem_free(cu, w->part);
+    delete[] w->host_part;
     delete w;
 }
 
@@ -117,6 +127,7 @@ static __global__ void __launch_bounds__(THREADS)
 static rlhf_status weight_pack(void *ctx, rlhf_weight *w, rlhf_dev src_f32) {
     struct rlhf__cuda *cu = (struct rlhf__cuda *)ctx;
     RLHF_TRY(rlhf__cuda_not_recording(cu, "weight_pack"));
+    RLHF_TRY(rlhf__cuda_weight_dense(cu, "weight_pack", w));
     const unsigned k = (unsigned)w->k, n = (unsigned)w->n, k_pad = (unsigned)w->k_pad;
     const int out_in = (w->flags & RLHF_WEIGHT_OUT_IN) != 0;
     const uint64_t tiles = (uint64_t)((k_pad + TILE - 1) / TILE) * ((unsigned)w->n_pad / TILE);
