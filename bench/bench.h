@@ -57,7 +57,8 @@ void bench_memory(
     const struct bench *b); // a copy, a sum of squares, AdamW; row kernels compared with the copy
 void bench_ops(
     const struct bench *b); // each GEMM of a GPT-2 124M step, and some GEMMs of Qwen2.5-0.5B
-void bench_decoder(const struct bench *b); // the row ops of Qwen2.5-0.5B compared with the copy
+void bench_quantised(const struct bench *b); // a layer's GEMMs, packed and quantised
+void bench_decoder(const struct bench *b);   // the row ops of Qwen2.5-0.5B compared with the copy
 void bench_grouped(const struct bench *b, double copy); // attention of Qwen2.5-0.5B; copy: GB/s
 
 // Returns how many seconds the attention of one layer takes, forward and backward, in b->dtype,

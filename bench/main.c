@@ -3,7 +3,7 @@
 //
 //   rlhf-bench [--backend cpu|cuda|PATH] [--threads N] [--dtype bf16|f32] [--cpu-time] [--tiny]
 //              [--only peak|memory|ops|profile|exact|curve|model|train|decode|phase|
-//              programs|environments] [--rounds 3] [--rows 16] [--len 64]
+//              programs|environments|quantised] [--rounds 3] [--rows 16] [--len 64]
 //              [--slots 32] [--prompt 16] [--new 48] [--microbatch TOKENS] [--model gpt2]
 //              [--set n_embd=256]... [--adapter RANK] [--count STEPS]
 //
@@ -137,12 +137,13 @@ int main(int argc, char **argv) {
     b.dtype = strcmp(a.dtype, "f32") == 0 || (!*a.dtype && !has_bf16) ? RLHF_F32 : RLHF_BF16;
     printf("%s: %s%s\n", b.c->name, b.c->detail, b.cpu_time ? ", processor time" : "");
     if (!b.count && strcmp(a.only, "phase") != 0 && strncmp(a.only, "exact", 5) != 0 &&
-        strcmp(a.only, "curve") != 0)
+        strcmp(a.only, "curve") != 0 && strcmp(a.only, "quantised") != 0)
         bench_peak(&b);
     if (!*a.only || strcmp(a.only, "memory") == 0) bench_memory(&b);
     if (strcmp(a.only, "ops") == 0) bench_ops(&b);
     if (strcmp(a.only, "ops") == 0) bench_decoder(&b);
     if (strcmp(a.only, "profile") == 0) bench_profile(&b);
+    if (strcmp(a.only, "quantised") == 0) bench_quantised(&b);
     if (strcmp(a.only, "exact") == 0) bench_exact(&b);
     if (strcmp(a.only, "curve") == 0) bench_curve(&b);
     if (!*a.only || strcmp(a.only, "model") == 0) model_parts(&b, BOTH);
