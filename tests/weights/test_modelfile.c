@@ -125,12 +125,39 @@ static void underived(void **state) {
     check(*state, "FROM ./m.gguf\n# No TEMPLATE: the model has no chat template.\n" STOPS);
 }
 
+// Texts that would end the value, and so write lines of their own.
+static void foreign_stops(void **state) {
+    static const char *const bad[] = {"x\\\"\\\"\\\"\\nADAPTER /x", "x\\\"", "\\\"x",
+                                      "x\\u001b[31m"};
+    for (size_t i = 0; i <= CHECK_COUNT(bad); i++) {
+        const char *token = i < CHECK_COUNT(bad) ? bad[i] : "x\\\"y\\n"; // the last one is written
+        struct rlhf__buf text = RLHF__BUF_INIT;
+        scratch_text(*state, "tokenizer_config.json", "{\"bos_token\": \"<s>\"}");
+        rlhf__buf_printf(
+            &text,
+            "{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"<s>\": 1, \"b\": 2, "
+            "\"ab\": 3, \"%s\": 4@}, \"merges\": [[\"a\", \"b\"]]}, \"added_tokens\": "
+            "[{\"id\": 1, \"content\": \"<s>\", \"special\": true}, {\"id\": 4, "
+            "\"content\": \"%s\", \"special\": false}], \"pre_tokenizer\": " BYTE_LEVEL "}",
+            token, token);
+        tokenizer_text(*state, "tokenizer.json", rlhf__buf_text(&text));
+        rlhf__buf_finish(&text);
+        check(*state,
+              i < CHECK_COUNT(bad)
+                  ? "FROM ./m.gguf\n# No TEMPLATE: the model has no chat template.\n# Token 4 also "
+                    "ends responses, but no line can hold its text.\nPARAMETER stop \"<s>\"\n"
+                  : "FROM ./m.gguf\n# No TEMPLATE: the model has no chat template.\nPARAMETER stop "
+                    "\"\"\"x\"y\n\"\"\"\nPARAMETER stop \"<s>\"\n");
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(chatml, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(inside, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(no_system, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(underived, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(foreign_stops, scratch_setup, scratch_teardown),
     };
     return cmocka_run_group_tests_name("modelfile", tests, NULL, NULL);
 }

@@ -224,17 +224,26 @@ static rlhf_status add_template(const struct rlhf__tokenizer *tok, struct rlhf__
 
 // ---- the file ----
 
-// A value in quotes has no escapes: it ends at the last quote of its line.
+// In a value in quotes nothing is escaped: it ends at the last quote of its line, and in three
+// quotes at the next three. Ollama's reader drops control characters.
+static int can_hold(const char *text, size_t n) {
+    if (strstr(text, "\"\"\"") || text[0] == '"' || text[n - 1] == '"') return 0;
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)text[i] < 0x20 && text[i] != '\n' && text[i] != '\t') return 0;
+    return 1;
+}
+
 static void add_stop(const struct rlhf__tokenizer *tok, int32_t id, struct rlhf__buf *out) {
     size_t n = 0;
     char *text = rlhf__tokenizer_text(tok, &id, 1, 0, &n);
     if (!text) out->bad = 1;
-    if (!text || n == 0) {
-        free(text);
-        return;
+    if (text && n > 0 && !can_hold(text, n)) {
+        rlhf__buf_printf(out, "# Token %d also ends responses, but no line can hold its text.\n",
+                         (int)id);
+    } else if (text && n > 0) {
+        const char *quote = strpbrk(text, "\"\n") ? "\"\"\"" : "\"";
+        rlhf__buf_printf(out, "PARAMETER stop %s%s%s\n", quote, text, quote);
     }
-    const char *quote = strpbrk(text, "\"\n") ? "\"\"\"" : "\"";
-    rlhf__buf_printf(out, "PARAMETER stop %s%s%s\n", quote, text, quote);
     free(text);
 }
 
