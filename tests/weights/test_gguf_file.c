@@ -179,6 +179,7 @@ static void refuse(struct scratch *s, const struct rlhf__buf *b, const char *par
     assert_true(st == RLHF_E_INVALID || st == RLHF_E_UNSUPPORTED);
     check_error(st, st, &err, part);
     check_error(st, st, &err, "bad.gguf: ");
+    assert_null(strstr(strstr(err.text, "bad.gguf: ") + 1, "bad.gguf: ")); // the path only once
 }
 
 // A file that ends after any of its bytes is refused.

@@ -83,6 +83,12 @@ static const struct {
     {{.without = "general.architecture", .key = "general.architecture", .kind = 'u', .number = 3},
      RLHF_E_INVALID,
      "the key general.architecture is a 32-bit integer, expected a string"},
+    {{.key = "general.type", .kind = 's', .text = "adapter"},
+     RLHF_E_UNSUPPORTED,
+     "the key general.type is adapter, expected model; an adapter is read only as PEFT writes it"},
+    {{.key = "general.type", .kind = 's', .text = "mmproj"},
+     RLHF_E_UNSUPPORTED,
+     "the key general.type is mmproj, expected model; "},
     {{.without = "llama.block_count"}, RLHF_E_INVALID, "the key llama.block_count is missing"},
     {{.without = "llama.attention.layer_norm_rms_epsilon"},
      RLHF_E_INVALID,
@@ -143,6 +149,31 @@ static void refused(void **state) {
     }
 }
 
+// With a base of 1, all pairs have the same wavelength, so no bands follow from the divisors.
+static void bands_without_width(void **state) {
+    static const struct change wide = {
+        .key = "llama.attention.key_length", .kind = 'u', .number = 8};
+    static const float divisors[8] = {2, 2, 2, 8}; // 16 bytes of them, then the alignment
+    static const float table[6 * 8] = {1};
+    static const int64_t shape[2] = {6, 8}, n = 4;
+    struct rlhf__error err = {0};
+    json_t *config = NULL;
+    struct rlhf__gguf *g = rlhf__gguf_writer_open();
+    const char *path = scratch_path(*state, "m.gguf");
+    assert_non_null(g);
+    put_keys(g, &wide);
+    rlhf__gguf_f32(g, "llama.rope.freq_base", 1);
+    check_ok(rlhf__gguf_tensor(g, "rope_freqs.weight", RLHF__TENSOR_F32, 1, &n, &err), &err);
+    check_ok(rlhf__gguf_tensor(g, "token_embd.weight", RLHF__TENSOR_F32, 2, shape, &err), &err);
+    check_ok(rlhf__gguf_begin(g, NULL, path, &err), &err);
+    check_ok(rlhf__gguf_put(g, divisors, 16, &err), &err);
+    check_ok(rlhf__gguf_put(g, table, sizeof table, &err), &err);
+    check_ok(rlhf__gguf_commit(g, &err), &err);
+    check_error(rlhf__hf_config_read(path, &config, &err), RLHF_E_UNSUPPORTED, &err,
+                "m.gguf: the divisors in rope_freqs.weight are not those of the type llama3");
+    assert_null(config);
+}
+
 // ---- what is read ----
 
 static void defaults(void **state) {
@@ -175,6 +206,6 @@ static void defaults(void **state) {
 
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, scratch_setup, scratch_teardown)
-    const struct CMUnitTest tests[] = {TEST(refused), TEST(defaults)};
+    const struct CMUnitTest tests[] = {TEST(refused), TEST(bands_without_width), TEST(defaults)};
     return cmocka_run_group_tests_name("gguf_metadata", tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 #include "weights/wrong_dir.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 static json_t *parse(const char *text) {
     json_t *v = json_loads(text, 0, NULL);
@@ -100,6 +101,16 @@ static void numbers_of_python(void **state) {
     check_error(rlhf__hf_config_read(s->dir, &c, &err), RLHF_E_INVALID, &err, "config.json:1");
 }
 
+static void unreadable(void **state) {
+    struct rlhf__error err = {0};
+    json_t *c = NULL;
+    const char *path = scratch_text(*state, "model.gguf", "GGUF");
+    if (geteuid() == 0) skip(); // root reads every file
+    assert_int_equal(chmod(path, 0), 0);
+    check_error(rlhf__hf_config_read(path, &c, &err), RLHF_E_INVALID, &err,
+                "model.gguf: cannot open: Permission denied");
+}
+
 // What is not a model directory is named, with what to give instead.
 static void wrong_directories(void **state) {
     struct scratch *s = *state;
@@ -133,6 +144,9 @@ static void wrong_directories(void **state) {
     }
     struct rlhf__error err = {0};
     json_t *c = NULL;
+    assert_int_equal(mkfifo(scratch_path(s, "pipe.gguf"), 0666), 0);
+    check_error(rlhf__hf_config_read(scratch_path(s, "pipe.gguf"), &c, &err), RLHF_E_INVALID, &err,
+                "pipe.gguf is neither a directory nor a regular file; a model is");
     check_error(rlhf__hf_config_read("Owner/Name-1.5B", &c, &err), RLHF_E_INVALID, &err,
                 "hf download Owner/Name-1.5B --local-dir DIR");
     check_error(rlhf__hf_config_read("./Owner/Name", &c, &err), RLHF_E_INVALID, &err,
@@ -264,15 +278,11 @@ static void tokenizer_files(void **state) {
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, scratch_setup, scratch_teardown)
     const struct CMUnitTest tests[] = {
-        TEST(config_round_trip),
-        TEST(config_errors),
-        TEST(model_types),
-        TEST(labels),
-        TEST(wrong_directories),
-        TEST(numbers_of_python),
-        TEST(label_errors),
-        TEST(tokenizer_files),
-        TEST(config_of_a_language_model_inside),
+        TEST(config_round_trip), TEST(config_errors),
+        TEST(model_types),       TEST(labels),
+        TEST(wrong_directories), TEST(unreadable),
+        TEST(numbers_of_python), TEST(label_errors),
+        TEST(tokenizer_files),   TEST(config_of_a_language_model_inside),
     };
     return cmocka_run_group_tests_name("model directory", tests, NULL, NULL);
 }

@@ -260,7 +260,8 @@ rlhf_status rlhf__gguf_open(const char *path, struct rlhf__gguf_file **out,
     rlhf_status st = rlhf__mapped_open(path, &f->head.file, err);
     if (st == RLHF_OK) {
         st = read_file(f, err);
-        if (st != RLHF_OK) rlhf__error_context(err, "%s", path);
+        const int has_path = st != RLHF_OK && strncmp(err->text, path, strlen(path)) == 0;
+        if (st != RLHF_OK && !has_path) rlhf__error_context(err, "%s", path);
     }
     if (st != RLHF_OK) {
         rlhf__gguf_close(f);

@@ -5,7 +5,7 @@
 // numbers are little-endian. The format is described in ggml's docs/gguf.md. The reader does not
 // trust the file: it checks every count, length and offset before it uses it.
 //
-// This file does not know models: weights/gguf_config.h makes a config.json of the keys, and
+// This file does not know models: weights/gguf_metadata.h makes a config.json of the keys, and
 // weights/gguf_weights.h gives the tensors the names and shapes that transformers uses.
 #ifndef RLHF_FORMATS_TENSORS_GGUF_FILE_H
 #define RLHF_FORMATS_TENSORS_GGUF_FILE_H

@@ -39,6 +39,30 @@ static rlhf_status missing(const struct reader *r, const char *name, struct rlhf
 
 // ---- the architecture ----
 
+static int is_text(const char *text, size_t n, const char *other) {
+    return n == strlen(other) && memcmp(text, other, n) == 0;
+}
+
+// Refuses files that llama.cpp loads in addition to a model.
+static rlhf_status check_kind(const struct reader *r, struct rlhf__error *err) {
+    const struct rlhf__gguf_value *v = rlhf__gguf_find(r->file, "general.type");
+    const char *text;
+    size_t n;
+    if (!v) return RLHF_OK;
+    RLHF_TRY(rlhf__gguf_value_str(v, &text, &n, err));
+    if (is_text(text, n, "adapter"))
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                          "%s: the key general.type is adapter, expected model; an adapter is read "
+                          "only as PEFT writes it, a directory with adapter_config.json",
+                          rlhf__gguf_path(r->file));
+    if (is_text(text, n, "mmproj"))
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                          "%s: the key general.type is mmproj, expected model; this file only "
+                          "reads images or sound, so give the file of its language model",
+                          rlhf__gguf_path(r->file));
+    return RLHF_OK;
+}
+
 static rlhf_status unknown_arch(const struct reader *r, const char *arch, struct rlhf__error *err) {
     struct rlhf__buf known = RLHF__BUF_INIT;
     for (int32_t i = 0; i < RLHF__GGUF_N_FAMILIES; i++)
@@ -54,6 +78,7 @@ static rlhf_status read_arch(struct reader *r, struct rlhf__error *err) {
     const char *text = "", *class_name;
     char arch[64];
     size_t n = 0;
+    RLHF_TRY(check_kind(r, err));
     if (!v)
         return rlhf__fail(err, RLHF_E_INVALID, "%s: the key general.architecture is missing",
                           rlhf__gguf_path(r->file));

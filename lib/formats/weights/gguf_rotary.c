@@ -89,7 +89,7 @@ static rlhf_status divisors(const struct rlhf__gguf_positions *p, const char *na
 static int is_same(const struct rlhf__gguf_llama3 *r, const float *x) {
     for (int32_t i = 0; i < r->dim / 2; i++) {
         const double want = (double)rlhf__gguf_llama3_divisor(r, i);
-        if (fabs((double)x[i] - want) > 1e-4 * want) return 0;
+        if (!(fabs((double)x[i] - want) <= 1e-4 * want)) return 0; // also a NaN
     }
     return 1;
 }

@@ -3,10 +3,13 @@
 
 #include "base/file.h"
 #include "base/printable.h"
+#include "base/regular.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 // ---- other formats ----
 
@@ -142,6 +145,9 @@ static int is_hub_name(const char *s) {
 static rlhf_status say_file(const char *path, struct rlhf__error *err) {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     const struct format gguf = {NULL, ".gguf", NULL, NULL};
+    const int fd = rlhf__regular_open(AT_FDCWD, path, 1);
+    if (fd < 0) return rlhf__regular_failed(path, err);
+    close(fd);
     if (is_of(&gguf, name))
         return rlhf__fail(err, RLHF_E_INVALID,
                           "%s does not begin with \"GGUF\", so it is not a GGUF file; was it "
@@ -156,6 +162,11 @@ static rlhf_status say_file(const char *path, struct rlhf__error *err) {
 rlhf_status rlhf__wrong_dir(const char *dir, struct rlhf__error *err) {
     char name[256], path[RLHF__PATH_CAP];
     if (rlhf__is_file(dir)) return say_file(dir, err);
+    if (!rlhf__is_dir(dir) && access(dir, F_OK) == 0)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "%s is neither a directory nor a regular file; a model is a directory "
+                          "with config.json, or a GGUF file",
+                          dir);
     if (!rlhf__is_dir(dir))
         return rlhf__fail(err, RLHF_E_INVALID,
                           "model directory %s does not exist; a model is a directory on this "
