@@ -97,8 +97,8 @@ static int needs_master(const struct rlhf__kept *k) {
     return k->config->checkpoint.dtype == RLHF__CHECKPOINT_BF16;
 }
 
-// Open the directory with the tokenizer's files. For a resumed run, this is the newest checkpoint,
-// because the checkpoint from which the policy was opened may have been pruned.
+// Copy the tokenizer's files to the directory `to`. A resumed run takes them from its newest
+// checkpoint, because the checkpoint from which the policy was opened may have been pruned.
 static rlhf_status copy_text(const struct rlhf__kept *k, const struct rlhf__folder *all,
                              const struct rlhf__folder *to, struct rlhf__error *err) {
     struct rlhf__folder *from = NULL;
