@@ -88,8 +88,8 @@ def tokens_of(path):
 def metadata(config, tokenizer):
     arch = config["model_type"]
     tokens, types, merges = tokens_of(tokenizer)
-    tokens += [f"[PAD{i}]" for i in range(len(tokens), config["vocab_size"])]
-    types += [5] * (len(tokens) - len(types))
+    tokens += [f"pad{i}" for i in range(len(tokens), config["vocab_size"])]
+    types += [1] * (len(tokens) - len(types))
     heads = config["num_attention_heads"]
     width = config.get("head_dim") or config["hidden_size"] // heads
     meta = {
