@@ -49,7 +49,7 @@ CASES = {
     "granitemoehybrid": (hf.GraniteMoeHybridConfig, ROTARY | SCALARS | dict(
         head_dim=16, layer_types=["attention"] * 2, num_local_experts=0, shared_intermediate_size=88,
         position_embedding_type="rope", mamba_n_heads=4, mamba_d_head=24), "llama3"),
-    "olmo2": (hf.Olmo2Config, ROTARY | dict(attention_bias=True, pad_token_id=None), "llama3"),
+    "olmo2": (hf.Olmo2Config, ROTARY | dict(hidden_size=64, attention_bias=True, pad_token_id=None), "llama3"),
     "olmo3": (hf.Olmo3Config, ROTARY | dict(sliding_window=7, layer_types=["sliding_attention", "full_attention"],
                                             hidden_size=64, pad_token_id=None), "llama3"),
     "gemma2": (hf.Gemma2Config, ROTARY | GEMMA | dict(attn_logit_softcapping=2.0, final_logit_softcapping=5.0), "qwen2"),
