@@ -8,6 +8,8 @@ HOST is the program, WORK an empty directory. For each family, with random weigh
 - the program's greedy tokens with the adapter are those of the merged model in transformers;
 - a run's checkpoint and its export load into PEFT without missing or extra keys, and give the
   program's merged weights and the same greedy tokens;
+- llama.cpp's LoRA file of PEFT's adapter, added to the tensors of the base's GGUF file as llama.cpp does, gives those of
+  the merged model's GGUF file within 1e-4;
 - a reward model's adapter includes its score head (if transformers has such a class of the family).
 Exit status 0: all of this holds; 1: something does not.
 """
@@ -17,8 +19,10 @@ import subprocess
 import sys
 
 import forms
+import numpy as np
 import torch
 import transformers as hf
+from gguf import GGUFReader
 from peft import LoraConfig, PeftModel, get_peft_model
 from safetensors import safe_open
 from transformers.models.auto.modeling_auto import MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES as CLASSIFIERS
@@ -56,6 +60,7 @@ CASES = {
     "vaultgemma": (hf.VaultGemmaConfig, ROTARY | GEMMA | dict(attn_logit_softcapping=None, final_logit_softcapping=None), "qwen2"),
     "gemma3": (hf.Gemma3TextConfig, ROTARY | GEMMA, "qwen2"),
 }
+IN_GGUF = ("gpt2", "llama", "qwen2", "qwen3", "granite", "phi3", "granitemoehybrid")  # as the cases are here
 failed = []
 
 
@@ -121,6 +126,28 @@ def theirs(name, **fields):
     far = furthest(want, got)
     say(name, f"merged, {fields}", far < 1e-4, f"{far:.1e}")
     greedy(name, "PEFT's adapter", want, "--model", name, "--adapter", "theirs")
+    if name in IN_GGUF:
+        lora_file(name)
+
+
+def lora_file(name):
+    """Adds alpha / rank B A to each tensor of the base."""
+    host("export", name, "--gguf", "base.gguf", "--dtype", "f32", "--force")
+    host("export", name, "--adapter", "theirs", "--merge", "--gguf", "merged.gguf", "--dtype", "f32", "--force")
+    host("export", name, "--adapter", "theirs", "--gguf", "lora.gguf", "--force")
+    lora = GGUFReader(f"{WORK}/lora.gguf")
+    matrices = {t.name: t.data for t in lora.tensors}
+    alpha = lora.fields["adapter.lora.alpha"].contents()
+    base, merged = ({t.name: t.data for t in GGUFReader(f"{WORK}/{f}.gguf").tensors} for f in ("base", "merged"))
+    far, changed = 0, 0
+    for tensor, w in base.items():
+        a, b = matrices.pop(tensor + ".lora_a", None), matrices.pop(tensor + ".lora_b", None)
+        if a is not None:
+            w, changed = w + alpha / len(a) * (b @ a), changed + 1
+        far = max(far, float(np.abs(w - merged[tensor]).max()))
+    kind = [lora.fields[k].contents() for k in ("general.type", "adapter.type")]
+    say(name, f"LoRA file of {changed} tensors", far < 1e-4 and changed > 0 and not matrices and
+        kind == ["adapter", "lora"], f"{far:.1e} {sorted(matrices)[:2] or ''}")
 
 
 def load(name, directory, model):

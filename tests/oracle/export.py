@@ -12,6 +12,7 @@ are tested. Weights are random, and tokenizers have the forms of the families (f
 - the scores of a SentencePiece vocabulary give the tokenizer's ids;
 - in f32 the program's log-probs are the same, to the bit, from the GGUF file and from the directory (Gemma's gains, to
   which the file adds 1, lose bits);
+- with --dtype q8_0, the matrices of the GGUF file are those of f32, quantised by the package gguf;
 - in f32 the program's 50 greedy tokens after 20 prompts are those of transformers, from the exported directory and, if
   transformers can read it, from the GGUF file.
 Exit status 0: all of this holds; 1: something does not.
@@ -27,7 +28,7 @@ import forms
 import numpy as np
 import torch
 import transformers as hf
-from gguf import GGUFReader, constants as gguf
+from gguf import GGMLQuantizationType, GGUFReader, constants as gguf, quants
 from tokenizers import Tokenizer
 
 HOST, WORK = sys.argv[1:3]
@@ -495,6 +496,21 @@ def check_back(name, out):
     say(name, "log-probs of the GGUF file", far <= (1e-4 if "gemma" in name else 0), f"{far:.1e}")
 
 
+def check_q8_0(name, plain):
+    """`plain` is the reader of the file in f32."""
+    host("export", name, "--gguf", f"{name}.q8_0.gguf", "--dtype", "q8_0")
+    kept, wrong, n = {t.name: t for t in plain.tensors}, [], 0
+    for t in GGUFReader(f"{WORK}/{name}.q8_0.gguf").tensors:
+        x = kept[t.name].data
+        whole = x.ndim == 2 and t.name != "position_embd.weight" and x.shape[-1] % 32 == 0
+        n += whole
+        if whole != (t.tensor_type == GGMLQuantizationType.Q8_0):
+            wrong.append(f"{t.name} {t.tensor_type.name}")
+        elif whole and not np.array_equal(quants.quantize(x, t.tensor_type), t.data.reshape(len(x), -1)):
+            wrong.append(t.name)
+    say(name, f"q8_0: {n} matrices", not wrong, " ".join(wrong[:4]))
+
+
 def check(name):
     _, _, form, arch = CASES[name]
     start, tok = make(name)
@@ -508,6 +524,7 @@ def check(name):
         if dtype != "f32":
             continue
         check_back(name, out)
+        check_q8_0(name, reader)
         models = {"the directory": model}
         if name in READ:
             models["the GGUF file"] = check_gguf_model(name, f"{WORK}/{out}", "model.gguf", start)
