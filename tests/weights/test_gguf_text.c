@@ -312,6 +312,26 @@ static void refused(void **state) {
     }
 }
 
+// All divisions of a piece are tried, so its length has a limit.
+static void long_pieces(void **state) {
+    for (size_t n = 1024; n <= 1025; n++) {
+        char piece[1026] = "";
+        struct rlhf__error err = {0, ""};
+        struct rlhf__tokenizer *tok = NULL;
+        memset(piece, 'a', n);
+        const struct bad b = {"llama", NULL, {"<s>", "a", piece},           3, 3,
+                              3,       NULL, "tokenizer.ggml.bos_token_id", 0, 0,
+                              NULL};
+        const rlhf_status st = rlhf__tokenizer_open(put_bad(*state, &b), &tok, &err);
+        if (n == 1024)
+            check_ok(st, &err);
+        else
+            check_error(st, RLHF_E_INVALID, &err,
+                        "bad.gguf: token 2 has 1025 bytes; allowed are at most 1024, because");
+        rlhf__tokenizer_close(tok);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(byte_level, scratch_setup, scratch_teardown),
@@ -319,6 +339,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(settings, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(copies, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(refused, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(long_pieces, scratch_setup, scratch_teardown),
     };
     return cmocka_run_group_tests_name("gguf_text", tests, NULL, NULL);
 }

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MAX_PIECE = 1024 }; // bytes; all divisions of a piece take time in the square of this
+
 struct merge {
     double score;
     int32_t left, right, made; // ids
@@ -44,6 +46,11 @@ static rlhf_status divide(struct merges *m, const struct rlhf__vocab *v, int32_t
     const rlhf_str s = rlhf__vocab_bytes(v, made);
     const size_t n = (size_t)s.len;
     if (!s.ptr || memchr(s.ptr, ' ', n) || rlhf__vocab_find(v, s.ptr, n) != made) return RLHF_OK;
+    if (n > MAX_PIECE)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "token %d has %zu bytes; allowed are at most %d, because the merges "
+                          "follow from the scores of the tokens",
+                          (int)made, n, MAX_PIECE);
     for (size_t i = 1; i < n; i++) {
         if (is_inside(s.ptr[i])) continue;
         const int32_t left = rlhf__vocab_find(v, s.ptr, i);

@@ -96,7 +96,7 @@ static rlhf_status make_merges(const struct rlhf__gguf_words *w, const struct rl
     }
     const rlhf_status st = rlhf__gguf_merges_make(pieces, score, out, err);
     free(score);
-    return st;
+    return st == RLHF_E_INVALID ? rlhf__error_context(err, "%s", w->path) : st;
 }
 
 // ---- the steps ----
