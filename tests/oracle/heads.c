@@ -144,13 +144,15 @@ int main(int argc, char **argv) {
     struct rows r = {0};
     struct rlhf__compute_config compute = {.backend = "cpu"};
     struct rlhf__run_config run_config = {.seed = 1, .threads = 1};
-    struct rlhf__model_spec spec = {.dir = argv[1], .role = "policy", .trainable = 1};
+    struct rlhf__model_spec spec = {.dir = argv[1], .role = "policy"};
     const struct rlhf__model_spec frozen = {.dir = argv[argc - 3], .role = "teacher", .frozen = 1};
     struct teacher t = {.model = NULL};
     if (argc == 8) t.divergence = atoi(argv[6]), t.beta = atof(argv[7]);
     snprintf(dirs.lib, sizeof dirs.lib, "%s/lib/rlhf/1", build);
     snprintf(dirs.share, sizeof dirs.share, "%s/share/rlhf", build);
     rows_read(argv[3], &r);
+    spec.trainable = has_weights(&r);
+    spec.frozen = !spec.trainable; // the matrices of a GGUF file stay quantised
     rlhf_status st = rlhf__dtype_choice(argv[2], "DTYPE", &compute.dtype, &err);
     if (st == RLHF_OK) st = rlhf__plugins_open(&dirs, &plugins, &err);
     if (st == RLHF_OK)
