@@ -461,6 +461,69 @@ static void sizes(void **state) {
         }
 }
 
+// workspace_bytes of a product with this weight.
+static uint64_t workspaces_of(rlhf_compute *c, const struct job *j, uint32_t op,
+                              const rlhf_linear_sum *sum) {
+    const rlhf_quantised a = arguments(j->s, j->dtype);
+    const rlhf_call_weight low = {
+        .k = RANK, .n = a.n, .dtype = a.dtype, .flags = RLHF_WEIGHT_OUT_IN | RLHF_WEIGHT_BACKWARD};
+    const rlhf_call call = {.size = sizeof call,
+                            .op = op,
+                            .rows = j->rows,
+                            .dtype = j->out_dtype,
+                            .weight = {.k = a.k,
+                                       .n = a.n,
+                                       .dtype = a.dtype,
+                                       .flags = RLHF_WEIGHT_OUT_IN | RLHF_WEIGHT_BACKWARD,
+                                       .quantised = &a},
+                            .weight2 = sum ? low : (rlhf_call_weight){0},
+                            .sum = sum};
+    uint64_t bytes[RLHF_WORKSPACES], all = 0;
+    c->workspace_bytes(c->ctx, &call, bytes);
+    for (size_t i = 0; i < RLHF_WORKSPACES; i++)
+        all += bytes[i];
+    return all;
+}
+
+// The first call of a table allocates the workspaces that workspace_bytes reports. Another device
+// than the CPU may allocate more.
+static void workspaces(void **state) {
+    struct kit *kit = *state;
+    static const uint32_t ops[] = {RLHF_COMPUTE_OP(linear), RLHF_COMPUTE_OP(linear_dx),
+                                   RLHF_COMPUTE_OP(linear_sum)};
+    call_fn *const of_op[] = {linear, linear_dx, linear_sum};
+    for (size_t i = 0; i < 24; i++) {
+        const struct shape *s = &shapes[6 + i % 2]; // whole panels in each part, or not
+        rlhf_compute *c = kit_create(kit->kernels_cpu, 2, 0, 0);
+        struct call k = {.c = c};
+        const struct job j = {s, i / 2 % 2 ? 33 : 1, i / 4 % 2 ? RLHF_BF16 : RLHF_F32, RLHF_F32, 0};
+        const size_t op = i / 8;
+        float *to = call_host(&k, j.rows * (uint64_t)(s->k + outputs_of(s)) * sizeof *to);
+        rlhf_weight *w = quantised(&k, s, j.dtype);
+        const uint64_t before = c->bytes_in_use(c->ctx);
+        const uint32_t weights = k.n_weight, hosts = k.n_host;
+        const rlhf_linear_sum sum = {.size = sizeof sum,
+                                     .rows = j.rows,
+                                     .out_dtype = j.out_dtype,
+                                     .accumulate = 1,
+                                     .bias = call_zeros(&k, 1, RLHF_F32)};
+        const uint64_t want = workspaces_of(c, &j, ops[op], op == 2 ? &sum : NULL);
+        // the workspace of weight_pack, for linear_sum's other weight
+        if (op == 2)
+            call_weight(&k, call_host(&k, (uint64_t)RANK * 256 * 4), RANK, 128, j.dtype, 0);
+        call_forget(&k, weights, hosts);
+        const uint64_t packed = c->bytes_in_use(c->ctx) - before;
+        of_op[op](&k, &j, w, to);
+        call_forget(&k, weights, hosts);
+        const uint64_t got = c->bytes_in_use(c->ctx) - before;
+        if (got < want || (c->device == RLHF_DEVICE_CPU && !packed && got > want))
+            fail_msg("%s, call %zu: %llu bytes of workspaces, estimated %llu", c->name, i,
+                     (unsigned long long)got, (unsigned long long)want);
+        call_finish(&k);
+        kit_destroy(c);
+    }
+}
+
 #define BAD(member, value, what)                                                                   \
     do {                                                                                           \
         rlhf_quantised bad = good;                                                                 \
@@ -573,6 +636,7 @@ int main(void) {
         cmocka_unit_test(head_in_blocks),
         cmocka_unit_test(embedding),
         cmocka_unit_test(sizes),
+        cmocka_unit_test(workspaces),
         cmocka_unit_test(wrong_arguments),
         cmocka_unit_test(bad_ids),
     };
