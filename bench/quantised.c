@@ -48,7 +48,7 @@ static rlhf_weight *packed(const struct bench *b, int32_t k, int32_t n, rlhf_dev
 static rlhf_weight *quantised(const struct bench *b, int32_t k, int32_t n, int32_t format) {
     const rlhf_quantised a = {sizeof a, k, n, b->dtype, RLHF_WEIGHT_BACKWARD, 1, &format, &n};
     const uint64_t bytes = (uint64_t)n * rlhf_format_row_bytes(format, k);
-    uint8_t *blocks = malloc(bytes);
+    uint8_t *blocks = malloc(bytes + 1);
     rlhf_weight *w = NULL;
     uint32_t state = 12345;
     if (!blocks) bench_die("out of memory");

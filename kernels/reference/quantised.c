@@ -45,8 +45,7 @@ static float q6_k(const uint8_t *b, int i) {
     const uint8_t *low = b + i / 128 * 64, *high = b + 128 + i / 128 * 32;
     const int of_low = i % 128 < 64 ? low[i % 64] & 15 : low[i % 64] >> 4;
     const int v = of_low | (high[i % 32] >> (i % 128 / 32 * 2) & 3) << 4;
-    const int scale = (int8_t)b[192 + i / 16];
-    const float d = f16(b + 208) * (float)scale;
+    const float d = f16(b + 208) * (float)(int8_t)b[192 + i / 16];
     return d * (float)(v - 32);
 }
 
@@ -71,6 +70,7 @@ static float element(int32_t format, const uint8_t *b, int i) {
 // Element c of a row.
 static float row_element(int32_t format, const uint8_t *row, uint64_t c) {
     const uint64_t elements = (uint64_t)rlhf_format_elements(format);
+    if (!elements) return 0.0f;
     return element(format, row + c / elements * (uint64_t)rlhf_format_bytes(format),
                    (int)(c % elements));
 }

@@ -92,8 +92,9 @@ static rlhf_weight *quantised(struct call *k, const struct shape *s, int32_t dty
         const uint64_t row = rlhf_format_row_bytes(s->format[p], s->k);
         const int32_t n = s->count[p], half = n / 2;
         uint8_t *blocks = call_host(k, (uint64_t)n * row);
-        fill(blocks, s->format[p],
-             (uint64_t)n * (uint64_t)(s->k / rlhf_format_elements(s->format[p])), p + 1);
+        const int32_t elements = rlhf_format_elements(s->format[p]);
+        const int32_t each = elements ? s->k / elements : 0; // blocks of a row
+        fill(blocks, s->format[p], (uint64_t)n * (uint64_t)each, p + 1);
         // in two calls, the later rows first
         KIT_OK(c, c->weight_put(c->ctx, w, from + half, n - half, blocks + (uint64_t)half * row));
         if (half) KIT_OK(c, c->weight_put(c->ctx, w, from, half, blocks));
@@ -316,6 +317,12 @@ static void call_forget(struct call *k, uint32_t weights, uint32_t hosts) {
     k->n_host = hosts;
 }
 
+static uint32_t bits_of(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
 // Both weights give the same bits in this call.
 static void compare(struct call *k, size_t i, const struct job *j, const rlhf_weight *const w[2]) {
     const uint64_t most = j->rows * (uint64_t)(j->s->k + outputs_of(j->s) + 4);
@@ -328,7 +335,7 @@ static void compare(struct call *k, size_t i, const struct job *j, const rlhf_we
         call_forget(k, weights, hosts);
     }
     for (uint64_t e = 0; e < n; e++)
-        if (memcmp(&got[0][e], &got[1][e], sizeof(float)) != 0)
+        if (bits_of(got[0][e]) != bits_of(got[1][e]))
             fail_msg("%s %d of %s, k %d, n %d, format %d, %u rows, %s to %s: element %llu is %a, "
                      "with the dequantised weight %a",
                      calls[i].name, j->mode, k->c->detail, j->s->k, outputs_of(j->s),

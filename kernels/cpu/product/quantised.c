@@ -62,7 +62,7 @@ static void put_q4_k_scales(uint8_t *to, size_t stride, const uint8_t *s) {
 // Puts a block into column c of a unit of w columns (unquantise.h).
 static void put_block(uint8_t *unit, size_t w, size_t c, int32_t format, const uint8_t *block) {
     const size_t stride = 4 * w; // of words
-    uint8_t *q = unit + rlhf__quantised_at(format) * w + 4 * c, v[256];
+    uint8_t *q = unit + rlhf__quantised_at(format) * w + 4 * c, v[256] = {0};
     memcpy(unit + 2 * c, block + (format == RLHF_FORMAT_Q6_K ? 208 : 0), 2);
     if (format == RLHF_FORMAT_Q8_0) {
         for (size_t i = 0; i < 32; i++)
@@ -202,7 +202,8 @@ static void put_panel(const void *job, int64_t i) {
     const size_t width = (size_t)width_of(r->cpu), size = (size_t)rlhf_format_bytes(p->format);
     const int32_t end = p->column + p->columns < r->end ? p->column + p->columns : r->end;
     const int32_t from = p->column < r->from ? r->from : p->column;
-    const size_t units = (size_t)(r->w->k / rlhf_format_elements(p->format));
+    const int32_t elements = rlhf_format_elements(p->format);
+    const size_t units = elements ? (size_t)(r->w->k / elements) : 0;
     uint8_t *unit = (uint8_t *)r->w->fwd + p->at;
     for (size_t u = 0; u < units; u++, unit += width * size)
         for (int32_t row = from; row < end; row++)
