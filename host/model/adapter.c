@@ -371,6 +371,12 @@ static rlhf_status download(const struct rlhf__model *m, const rlhf_param *p, fl
     return st == RLHF_OK ? st : rlhf__compute_fail(rlhf__model_kernels(m), st, p->name, err);
 }
 
+uint64_t rlhf__moved_bytes(const struct rlhf__model *m) {
+    size_t most;
+    const size_t n = count_all(m, &most);
+    return (n + most) * sizeof(float);
+}
+
 rlhf_status rlhf__moved_begin(struct rlhf__moved *w, const struct rlhf__model *m,
                               struct rlhf__error *err) {
     size_t most, n = count_all(m, &most);

@@ -85,6 +85,9 @@ struct rlhf__moved {
 rlhf_status rlhf__moved_begin(struct rlhf__moved *, const struct rlhf__model *m,
                               struct rlhf__error *err);
 
+// Returns the bytes that this takes in host memory. [any]
+uint64_t rlhf__moved_bytes(const struct rlhf__model *m);
+
 // Sets *norm to the L2 norm of the change in all elements of A and B since rlhf__moved_begin. A NaN
 // element counts as a change. Errors: those of the backend. [step]
 rlhf_status rlhf__moved_norm(const struct rlhf__moved *, const struct rlhf__model *m, double *norm,

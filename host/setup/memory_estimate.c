@@ -8,6 +8,7 @@
 #include "feed/ahead.h"
 #include "learn/minibatch.h"
 #include "learn/shards.h"
+#include "model/adapter.h"
 #include "model/free_memory.h"
 #include "model/parameters.h"
 #include "model/speed.h"
@@ -170,6 +171,7 @@ static void count_host(const struct rlhf__run *r, const struct rlhf__rows *e, ui
         rows_bytes(e, r->cast.plan.resample_rounds > 0, r->cast.plan.carry_tokens);
     if (r->feed->ahead) u->bytes[host][RLHF__USE_ROWS] += ahead_bytes(e);
     u->bytes[host][RLHF__USE_ROLLBACK] = rollback_bytes(r);
+    if (!rlhf__run_acts(r)) u->bytes[host][RLHF__USE_ROLLBACK] += rlhf__moved_bytes(r->cast.policy);
     u->bytes[host][RLHF__USE_WORKSPACE] =
         rlhf__speed_peak_bytes(r->session.compute->table, r->session.models.dtype);
     u->bytes[host][RLHF__USE_PROGRAM] = own;

@@ -98,10 +98,20 @@ static void refusals(void **state) {
     assert_int_equal(e2e_run(t, GRPO "--policy model.gguf --phases 1 --dry-run"), 2);
 }
 
+// The copy of an adapter during an update is counted, even if an update cannot be undone.
+static void the_copy_of_an_adapter_is_counted(void **state) {
+    struct e2e *t = *state;
+    done(t, e2e_run(t, GRPO ADAPTER
+                    "--policy model.gguf --set checkpoint.undo_mib=0 --dry-run --out a"));
+    e2e_says(t, "policy           packed weights ");
+    e2e_says(t, "host             undo copy ");
+}
+
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, e2e_teardown)
     const struct CMUnitTest tests[] = {T(a_run_has_the_bytes_of_the_dequantised_model),
-                                       T(frozen_models_stay_quantised), T(refusals)};
+                                       T(frozen_models_stay_quantised), T(refusals),
+                                       T(the_copy_of_an_adapter_is_counted)};
     if (system("python3 -c 'import sys' >/dev/null 2>&1") != 0) {
         print_message("skipped: there is no python3\n");
         return 0;
