@@ -217,6 +217,7 @@ static rlhf_status new_weight(struct rlhf__memory_plan *p, const rlhf_call_weigh
     *out = NULL;
     if (!w) return rlhf__allocations_refuse(a, sizeof *w);
     w->shape = *shape;
+    w->shape.quantised = NULL;
     if (parts) {
         w->quantised = *shape->quantised;
         w->quantised.format = w->parts;

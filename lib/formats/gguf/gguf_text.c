@@ -10,6 +10,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+static rlhf_status no_memory(struct rlhf__error *err) {
+    return RLHF__NOMEM(err, "out of memory for the tokenizer of a GGUF file");
+}
+
+// Appends a value that the list then owns. Returns the list, or NULL if that failed.
+static json_t *appended(json_t *list, json_t *value) {
+    if (json_array_append_new(list, value) == 0) return list;
+    json_decref(list);
+    return NULL;
+}
+
 // ---- tokens ----
 
 // Appends the text of a token as the vocabulary writes it. In Gemma's vocabulary, runs of spaces
@@ -49,14 +60,16 @@ static rlhf_status put_tokens(const struct rlhf__gguf_words *w, json_t *vocab, j
         const int blank = put_text(w, i, &text);
         const char *shown = rlhf__buf_text(&text);
         st = rlhf__buf_ok(&text, err);
-        if (st == RLHF_OK) json_object_set_new(vocab, shown, json_integer(i));
+        if (st == RLHF_OK && json_object_set_new(vocab, shown, json_integer(i)) != 0)
+            st = no_memory(err);
         if (st == RLHF_OK && w->spm) st = rlhf__vocab_add(pieces, i, shown, text.len, err);
         if (st == RLHF_OK && w->spm && is_piece(type)) rlhf__vocab_hash(pieces, i);
-        if (st == RLHF_OK && is_added(w, i, type) && !blank)
+        if (st == RLHF_OK && is_added(w, i, type) && !blank &&
             json_array_append_new(
                 added, json_pack("{s:i, s:s, s:b, s:b, s:b, s:b, s:b}", "id", (int)i, "content",
                                  shown, "single_word", 0, "lstrip", 0, "rstrip", 0, "normalized", 0,
-                                 "special", type != RLHF__GGUF_TOKEN_USER_DEFINED));
+                                 "special", type != RLHF__GGUF_TOKEN_USER_DEFINED)) != 0)
+            st = no_memory(err);
     }
     rlhf__buf_finish(&text);
     return st;
@@ -113,6 +126,19 @@ static json_t *special(json_t *text) {
     return json_pack("{s:{s:O, s:i}}", "SpecialToken", "id", text, "type_id", 0);
 }
 
+static json_t *sequence(const char *id, int type) {
+    return json_pack("{s:{s:s, s:i}}", "Sequence", "id", id, "type_id", type);
+}
+
+// Adds the description of a token. Returns the object, or NULL if that failed.
+static json_t *described(json_t *tokens, json_t *text, int32_t id) {
+    json_t *value = json_pack("{s:O, s:[i], s:[O]}", "id", text, "ids", (int)id, "tokens", text);
+    const char *key = json_string_value(text);
+    if (key && json_object_set_new(tokens, key, value) == 0) return tokens;
+    json_decref(tokens);
+    return NULL;
+}
+
 // What puts bos before and eos after a text.
 static json_t *post_processor(const struct rlhf__gguf_words *w) {
     if (!w->adds_bos && !w->adds_eos) return json_null();
@@ -120,19 +146,14 @@ static json_t *post_processor(const struct rlhf__gguf_words *w) {
     for (int after = 0; after < 2; after++) {
         const int32_t id = w->id[after ? RLHF__GGUF_EOS : RLHF__GGUF_BOS];
         json_t *text = word(w, id);
-        if (after)
-            json_array_append_new(single,
-                                  json_pack("{s:{s:s, s:i}}", "Sequence", "id", "A", "type_id", 0));
+        if (after) single = appended(single, sequence("A", 0));
         if (after ? w->adds_eos : w->adds_bos) {
-            json_array_append_new(single, special(text));
-            json_object_set_new(
-                tokens, json_string_value(text),
-                json_pack("{s:O, s:[i], s:[O]}", "id", text, "ids", (int)id, "tokens", text));
+            single = appended(single, special(text));
+            tokens = described(tokens, text, id);
         }
         json_decref(text);
     }
-    json_t *pair = json_deep_copy(single);
-    json_array_append_new(pair, json_pack("{s:{s:s, s:i}}", "Sequence", "id", "B", "type_id", 1));
+    json_t *pair = appended(json_deep_copy(single), sequence("B", 1));
     return json_pack("{s:s, s:o, s:o, s:o}", "type", "TemplateProcessing", "single", single, "pair",
                      pair, "special_tokens", tokens);
 }
@@ -156,8 +177,8 @@ static json_t *decoder(const struct rlhf__gguf_words *w) {
     json_t *steps = json_pack("[o, {s:s}, {s:s}]", replace(RLHF__GGUF_SPACE, " "), "type",
                               "ByteFallback", "type", "Fuse");
     if (w->space_prefix)
-        json_array_append_new(steps, json_pack("{s:s, s:s, s:i, s:i}", "type", "Strip", "content",
-                                               " ", "start", 1, "stop", 0));
+        steps = appended(steps, json_pack("{s:s, s:s, s:i, s:i}", "type", "Strip", "content", " ",
+                                          "start", 1, "stop", 0));
     return json_pack("{s:s, s:o}", "type", "Sequence", "decoders", steps);
 }
 
@@ -186,7 +207,7 @@ rlhf_status rlhf__gguf_tokenizer(const struct rlhf__gguf_file *f, const char *pa
                      "truncation", "padding", "added_tokens", added, "normalizer", normalizer(&w),
                      "pre_tokenizer", w.pre ? rlhf__gguf_pre_json(w.pre) : json_null(),
                      "post_processor", post_processor(&w), "decoder", decoder(&w), "model", model);
-    return RLHF_OK;
+    return *out ? RLHF_OK : no_memory(err);
 }
 
 // ---- settings ----
@@ -221,9 +242,9 @@ static rlhf_status add_named(const struct rlhf__gguf_file *f, const char *path,
                               path);
         snprintf(key, sizeof key, "tokenizer.chat_template.%.*s", (int)len, name);
         RLHF_TRY(template_of(f, path, key, &text, err));
-        if (text)
-            json_array_append_new(list,
-                                  json_pack("{s:s%, s:o}", "name", name, len, "template", text));
+        if (text && json_array_append_new(
+                        list, json_pack("{s:s%, s:o}", "name", name, len, "template", text)) != 0)
+            return no_memory(err);
     }
     return RLHF_OK;
 }
@@ -235,10 +256,17 @@ static rlhf_status templates(const struct rlhf__gguf_file *f, const char *path, 
     RLHF_TRY(template_of(f, path, "tokenizer.chat_template", out, err));
     if (!names) return RLHF_OK;
     json_t *list = json_array();
-    if (*out)
-        json_array_append_new(list, json_pack("{s:s, s:o}", "name", "default", "template", *out));
+    if (*out) list = appended(list, json_pack("{s:s, s:o}", "name", "default", "template", *out));
     *out = list;
-    return add_named(f, path, names, list, err);
+    return list ? add_named(f, path, names, list, err) : no_memory(err);
+}
+
+// Frees *out if it is not complete.
+static rlhf_status done(json_t **out, int failed, struct rlhf__error *err) {
+    if (*out && !failed) return RLHF_OK;
+    json_decref(*out);
+    *out = NULL;
+    return no_memory(err);
 }
 
 rlhf_status rlhf__gguf_tokenizer_config(const struct rlhf__gguf_file *f, const char *path,
@@ -255,10 +283,11 @@ rlhf_status rlhf__gguf_tokenizer_config(const struct rlhf__gguf_file *f, const c
     }
     *out = json_pack("{s:s, s:b}", "tokenizer_class", "PreTrainedTokenizerFast",
                      "clean_up_tokenization_spaces", 0);
+    int failed = 0;
     for (int32_t r = 0; r < 4; r++)
-        if (w.id[r] >= 0) json_object_set_new(*out, names[r], word(&w, w.id[r]));
-    if (chat) json_object_set_new(*out, "chat_template", chat);
-    return RLHF_OK;
+        if (w.id[r] >= 0) failed |= json_object_set_new(*out, names[r], word(&w, w.id[r]));
+    if (chat) failed |= json_object_set_new(*out, "chat_template", chat);
+    return done(out, failed, err);
 }
 
 // The token that ends a turn, found by its text; -1: none.
@@ -284,13 +313,14 @@ rlhf_status rlhf__gguf_generation_config(const struct rlhf__gguf_file *f, const 
         int known = ends[i] < 0;
         for (size_t k = 0; k < i; k++)
             known |= ends[k] == ends[i];
-        if (!known) json_array_append_new(list, json_integer(ends[i]));
+        if (!known) list = appended(list, json_integer(ends[i]));
     }
     *out = json_object();
+    int failed = 0;
     if (w.id[RLHF__GGUF_BOS] >= 0)
-        json_object_set_new(*out, "bos_token_id", json_integer(w.id[RLHF__GGUF_BOS]));
-    json_object_set_new(*out, "eos_token_id", list);
+        failed |= json_object_set_new(*out, "bos_token_id", json_integer(w.id[RLHF__GGUF_BOS]));
+    failed |= json_object_set_new(*out, "eos_token_id", list);
     if (w.id[RLHF__GGUF_PAD] >= 0)
-        json_object_set_new(*out, "pad_token_id", json_integer(w.id[RLHF__GGUF_PAD]));
-    return RLHF_OK;
+        failed |= json_object_set_new(*out, "pad_token_id", json_integer(w.id[RLHF__GGUF_PAD]));
+    return done(out, failed, err);
 }

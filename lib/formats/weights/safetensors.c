@@ -9,6 +9,7 @@
 #include "weights/text_part.h"
 #include "weights/wrong_dir.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -199,14 +200,12 @@ static rlhf_status keep_text(struct rlhf__weights *w, struct rlhf__error *err) {
         bytes += strlen(w->tensor[i].name) + 1;
     char *at = w->names = malloc(bytes);
     if (!at) return RLHF__NOMEM(err, "out of memory for the names of tensors");
+    const char *end = at + bytes;
     for (size_t i = 0; i < w->n; i++) {
         struct rlhf__tensor t = w->tensor[i];
         if (!rlhf__text_part_name(t.name, &front, &skip)) continue;
-        const size_t n = strlen(front), rest = strlen(t.name + skip) + 1; // n <= skip
-        memcpy(at, front, n);
-        memcpy(at + n, t.name + skip, rest);
-        t.name = at;
-        at += n + rest;
+        t.name = at; // the name does not get longer
+        at += snprintf(at, (size_t)(end - at), "%s%s", front, w->tensor[i].name + skip) + 1;
         w->tensor[kept++] = t;
     }
     w->left_out = w->n - kept;
