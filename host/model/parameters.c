@@ -3,6 +3,7 @@
 
 #include "model/compute.h"
 #include "model/draw.h"
+#include "model/quantised.h"
 #include "weights/safetensors_writer.h"
 
 #include <math.h>
@@ -48,16 +49,12 @@ rlhf_status rlhf__param_end(const struct rlhf__model *m, const rlhf_param *p,
 
 rlhf_status rlhf__params_pass(const struct rlhf__model *m, struct rlhf__error *err) {
     rlhf_dev to;
-    const uint8_t unread = 0;
     for (uint32_t i = 0; i < m->n_tensors; i++) {
         const rlhf_param *p = &m->params[i];
-        if (p->format != RLHF_FORMAT_F32) {
-            struct rlhf__call call = rlhf__call_begin(m->instance, "fill_blocks()");
-            const rlhf_status st = m->ops->fill_blocks(m->self, i, 0, p->shape[0], &unread);
-            RLHF_TRY(rlhf__call_end(&call, st, err));
-        } else {
+        if (p->format != RLHF_FORMAT_F32)
+            RLHF_TRY(rlhf__quantised_pass(m, p, err));
+        else
             RLHF_TRY(rlhf__param_begin(m, p, &to, err));
-        }
         RLHF_TRY(rlhf__param_end(m, p, err));
     }
     return RLHF_OK;

@@ -76,6 +76,20 @@ static rlhf_status put(const struct rlhf__model *m, uint32_t i, int64_t row, int
     return rlhf__call_end(&call, m->ops->fill_blocks(m->self, i, row, rows, blocks), err);
 }
 
+rlhf_status rlhf__quantised_pass(const struct rlhf__model *m, const rlhf_param *p,
+                                 struct rlhf__error *err) {
+    enum { ROWS = 256 };
+    uint8_t *blocks = calloc(ROWS, rlhf_format_row_bytes(p->format, (int32_t)p->shape[1]));
+    if (!blocks) return RLHF__NOMEM(err, "out of memory for the blocks of %s", p->name);
+    rlhf_status st = RLHF_OK;
+    for (int64_t at = 0; st == RLHF_OK && at < p->shape[0]; at += ROWS) {
+        const int64_t rows = p->shape[0] - at < ROWS ? p->shape[0] - at : ROWS;
+        st = put(m, (uint32_t)(p - m->params), at, rows, blocks, err);
+    }
+    free(blocks);
+    return st;
+}
+
 rlhf_status rlhf__quantised_fill(const struct rlhf__model *m, const rlhf_param *p,
                                  const struct rlhf__tensor *t, struct rlhf__error *err) {
     if (format_of(t) != p->format)

@@ -26,6 +26,11 @@ rlhf_status rlhf__quantised_check(const struct rlhf__model *m, struct rlhf__erro
 rlhf_status rlhf__quantised_fill(const struct rlhf__model *m, const rlhf_param *p,
                                  const struct rlhf__tensor *t, struct rlhf__error *err);
 
+// Fills the parameter p of a model on the memory plan, whose format is not f32, with blocks of
+// zeros. Errors: RLHF_E_NOMEM, and those of the plugin. [main]
+rlhf_status rlhf__quantised_pass(const struct rlhf__model *m, const rlhf_param *p,
+                                 struct rlhf__error *err);
+
 // Logs how many matrices stay quantised, in which formats and how many bytes, and which were
 // dequantised. from[i] is the tensor of parameter i, or NULL. Does nothing if all tensors are
 // unquantised. [main]
