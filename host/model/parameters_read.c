@@ -285,6 +285,7 @@ rlhf_status rlhf__params_check(struct rlhf__model *m, int draw_score, struct rlh
     struct matches k = {0};
     rlhf_status st = open_files(m, w, &k, err);
     if (st == RLHF_OK) st = match_all(m, &k, draw_score, err);
+    if (st == RLHF_OK) rlhf__quantised_note(m, k.of);
     rlhf__weights_close(w[1]);
     rlhf__weights_close(w[0]);
     matches_finish(&k);

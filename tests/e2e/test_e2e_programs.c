@@ -41,7 +41,7 @@ static void resumes(struct e2e *t, const char *reward, const char *metric) {
     assert_int_equal(e2e_run(t, "--resume b --set run.phases=2"), 2);
     e2e_says(t, "--resume: the run's config.json says what ");
     e2e_says(t, " sends and where to: reward.0.");
-    e2e_says(t, "; that is done when you give it again (--set reward.0.");
+    e2e_says(t, "; it is used only if you give it again (--set reward.0.");
     assert_int_equal(e2e_run(t, "--resume b --trust-run --set run.phases=2"), 0);
     e2e_same_tree(t, "a/checkpoints/latest/", "b/checkpoints/latest/");
     json_t *x = e2e_metrics(t, "a"), *y = e2e_metrics(t, "b");

@@ -128,7 +128,7 @@ static rlhf_status check_code(const struct rlhf__plugin *plugin,
             rlhf__json_write(&value, v, 0);
         rlhf__fail(err, RLHF_E_INVALID,
                    "--resume: the run's config.json says what %s runs, or what it sends and where "
-                   "to: %s.%s is %s; that is done when you give it again (--set %s.%s=) or give "
+                   "to: %s.%s is %s; it is used only if you give it again (--set %s.%s=) or give "
                    "--trust-run",
                    plugin->file, section, o.key, rlhf__buf_text(&value), section, o.key);
         rlhf__buf_finish(&value);
