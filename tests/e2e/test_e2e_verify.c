@@ -157,7 +157,7 @@ static void rewards_of_others_are_taken_on_trust(void **state) {
     e2e_says(t, "phase 2: rollouts.jsonl: its rewards are not those of the chain");
     e2e_says(t, "phase 2: differs");
     expect(t, e2e_shell(t, "rm x/rollouts.jsonl && \"$HOST\" verify x --phase 2"), 2);
-    e2e_says(t, "is not a function of its arguments, and x has not recorded its scores");
+    e2e_says(t, "does not promise the same scores each time, and x has not recorded them");
 }
 
 // The record lacks the scores of groups that algo.dynamic_sampling replaced.

@@ -186,9 +186,10 @@ static rlhf_status check_trust(const struct job *j, struct rlhf__error *err) {
     if (!rlhf__is_file(path))
         return rlhf__fail(
             err, RLHF_E_INVALID,
-            "verify: %s is not a function of %s, and %s has not recorded its %s: only "
-            "runs with log.rollouts=true can be recomputed then",
-            who, of, j->run, what);
+            "verify: %s does not promise the same %s each time, and %s has not recorded them: only "
+            "runs with log.rollouts=true can be recomputed then; without --all and --phase, "
+            "verify compares the files alone",
+            who, what, j->run);
     if (json_integer_value(json_object_get(json_object_get(config, "rollout"), "ahead")) == 0)
         return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID,
