@@ -1,8 +1,9 @@
 // transformer/internal.c: helpers for all files of the core: reporting failures, reading the host's
-// structs, the default distribution, device buffers that grow to fit the largest batch seen, and
-// scratch memory on the host.
+// structs, the default distribution, names, device buffers that grow to fit the largest batch seen,
+// and scratch memory on the host.
 #include "internal.h"
 
+#include <stdio.h>
 #include <string.h>
 
 // ---- failures, structs ----
@@ -43,6 +44,21 @@ double rlhf__tf_embed_scale(const struct rlhf__tf *m) {
     float rounded;
     memcpy(&rounded, &bits, sizeof rounded);
     return (double)rounded;
+}
+
+// ---- names ----
+
+size_t rlhf__tf_full_name(const struct rlhf__tf *m, const struct rlhf_tf_name *n, int32_t layer,
+                          char *out, size_t cap) {
+    char prefix[64] = "";
+    if (layer >= 0) {
+        const char *mark = strstr(m->arch.layer_prefix, "%d");
+        const int head = (int)(mark - m->arch.layer_prefix);
+        snprintf(prefix, sizeof prefix, "%.*s%d%s", head, m->arch.layer_prefix, (int)layer,
+                 mark + 2);
+    }
+    const int len = snprintf(out, out ? cap : 0, "%s%s", prefix, n->name);
+    return (size_t)len;
 }
 
 // ---- buffers ----

@@ -76,10 +76,6 @@ rlhf_status rlhf__tf_open_check(struct rlhf__tf *m, const rlhf_model_open *o);
 rlhf_status rlhf__tf_base_open(struct rlhf__tf *m, rlhf_model_open *o);
 
 // ---- params.c ----
-// Writes the full name of a parameter of a layer (-1: global). Returns the length of the name
-// without the NUL. If out is NULL, it only returns the length.
-size_t rlhf__tf_full_name(const struct rlhf__tf *m, const struct rlhf_tf_name *n, int32_t layer,
-                          char *out, size_t cap);
 rlhf_status rlhf__tf_params_open(struct rlhf__tf *m);
 void rlhf__tf_params_close(struct rlhf__tf *m);
 
@@ -103,7 +99,7 @@ void rlhf__tf_storage_wanted(struct rlhf__tf *m, int32_t layer, int32_t slot, in
 // ---- weights.c ----
 rlhf_status rlhf__tf_weights_open(struct rlhf__tf *m);
 void rlhf__tf_weights_close(struct rlhf__tf *m);
-// Packs the weights that may have changed. Fails if a parameter has not been filled.
+// Packs the weights that may have changed.
 rlhf_status rlhf__tf_weights_pack(struct rlhf__tf *m);
 // Packs the weight of a slot whose temporary values are complete.
 rlhf_status rlhf__tf_weights_pack_slot(struct rlhf__tf *m, int32_t layer, int32_t slot);
@@ -117,18 +113,26 @@ rlhf_status rlhf__tf_weights_receive_globals(struct rlhf__tf *m, const rlhf_forw
 rlhf_status rlhf__tf_weights_receive(struct rlhf__tf *m, int32_t layer, enum rlhf__tf_site site,
                                      const rlhf_forward *f);
 
+// ---- parts.c ----
+// Finds the matrices that stay quantised, from the answers of o->format_of.
+rlhf_status rlhf__tf_parts_open(struct rlhf__tf *m, const rlhf_model_open *o);
+// The formats of a slot that stays quantised, or NULL.
+const struct rlhf__tf_parts *rlhf__tf_parts(const struct rlhf__tf *m, int32_t layer, int32_t slot);
+
 // ---- frozen.c ----
 // Implement the functions of the same names in rlhf_model_ops.
 rlhf_status rlhf__tf_fill_begin(void *self, uint32_t i, rlhf_dev *value);
 rlhf_status rlhf__tf_fill_end(void *self, uint32_t i);
 rlhf_status rlhf__tf_fill_blocks(void *self, uint32_t i, int64_t from, int64_t rows,
                                  const void *blocks);
-// Finds the matrices that stay quantised, from the answers of o->format_of.
-rlhf_status rlhf__tf_parts_open(struct rlhf__tf *m, const rlhf_model_open *o);
-// The formats of a slot that stays quantised, or NULL.
-const struct rlhf__tf_parts *rlhf__tf_parts(const struct rlhf__tf *m, int32_t layer, int32_t slot);
 // Refuses parameters with temporary values that have not been filled.
 rlhf_status rlhf__tf_frozen_check(struct rlhf__tf *m);
+
+// ---- internal.c: names ----
+// Writes the full name of a parameter of a layer (-1: global). Returns the length of the name
+// without the NUL. If out is NULL, it only returns the length.
+size_t rlhf__tf_full_name(const struct rlhf__tf *m, const struct rlhf_tf_name *n, int32_t layer,
+                          char *out, size_t cap);
 
 // ---- internal.c: buffers ----
 rlhf_status rlhf__tf_reserve(struct rlhf__tf *m, struct rlhf__tf_buf *b, uint64_t bytes);

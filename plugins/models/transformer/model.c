@@ -156,6 +156,7 @@ static rlhf_status tf_refresh(void *self) {
     if (m->settled && m->open.frozen)
         return rlhf__tf_fail(m, RLHF_E_INVALID,
                              "refresh: the model is frozen and its weights are packed already");
+    if (!m->settled) RLHF_TRY(rlhf__tf_frozen_check(m));
     return rlhf__tf_weights_pack(m);
 }
 

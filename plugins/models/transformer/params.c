@@ -63,19 +63,6 @@ static rlhf_status each_name(struct rlhf__tf *m, visit_fn *visit, void *arg) {
     return RLHF_OK;
 }
 
-size_t rlhf__tf_full_name(const struct rlhf__tf *m, const struct rlhf_tf_name *n, int32_t layer,
-                          char *out, size_t cap) {
-    char prefix[64] = "";
-    if (layer >= 0) {
-        const char *mark = strstr(m->arch.layer_prefix, "%d");
-        const int head = (int)(mark - m->arch.layer_prefix);
-        snprintf(prefix, sizeof prefix, "%.*s%d%s", head, m->arch.layer_prefix, (int)layer,
-                 mark + 2);
-    }
-    const int len = snprintf(out, out ? cap : 0, "%s%s", prefix, n->name);
-    return (size_t)len;
-}
-
 struct totals {
     uint64_t chars;
     uint32_t count;

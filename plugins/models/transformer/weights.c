@@ -135,7 +135,6 @@ rlhf_status rlhf__tf_weights_pack_slot(struct rlhf__tf *m, int32_t layer, int32_
 }
 
 rlhf_status rlhf__tf_weights_pack(struct rlhf__tf *m) {
-    if (!m->settled) RLHF_TRY(rlhf__tf_frozen_check(m));
     if (!m->base && !m->settled) RLHF_TRY(pack_trunk(m));
     RLHF_TRY(pack_heads(m));
     RLHF_TRY(rlhf__tf_adapter_pack(m));
