@@ -79,7 +79,8 @@ static rlhf_status put(const struct rlhf__model *m, uint32_t i, int64_t row, int
 rlhf_status rlhf__quantised_pass(const struct rlhf__model *m, const rlhf_param *p,
                                  struct rlhf__error *err) {
     enum { ROWS = 256 };
-    uint8_t *blocks = calloc(ROWS, rlhf_format_row_bytes(p->format, (int32_t)p->shape[1]));
+    const uint64_t bytes = ROWS * rlhf_format_row_bytes(p->format, (int32_t)p->shape[1]);
+    uint8_t *blocks = calloc(1, bytes + 1);
     if (!blocks) return RLHF__NOMEM(err, "out of memory for the blocks of %s", p->name);
     rlhf_status st = RLHF_OK;
     for (int64_t at = 0; st == RLHF_OK && at < p->shape[0]; at += ROWS) {

@@ -48,8 +48,9 @@ static void put_words(uint8_t *to, size_t stride, const uint8_t *v, size_t count
 static void put_q4_k_scales(uint8_t *to, size_t stride, const uint8_t *s) {
     uint8_t low[16], high[16]; // of eight scales, then of eight minima
     for (size_t i = 0; i < 8; i++) {
-        const unsigned scale = i < 4 ? s[i] & 63u : (s[4 + i] & 15u) | s[i - 4] >> 6 << 4;
-        const unsigned min = i < 4 ? s[4 + i] & 63u : (unsigned)s[4 + i] >> 4 | s[i] >> 6 << 4;
+        const unsigned scale = i < 4 ? s[i] & 63u : (s[4 + i] & 15u) | (unsigned)s[i - 4] >> 6 << 4;
+        const unsigned min =
+            i < 4 ? s[4 + i] & 63u : (unsigned)s[4 + i] >> 4 | (unsigned)s[i] >> 6 << 4;
         low[i] = (uint8_t)(scale & 15);
         high[i] = (uint8_t)(scale >> 4);
         low[8 + i] = (uint8_t)(min & 15);

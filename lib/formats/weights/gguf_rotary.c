@@ -123,8 +123,10 @@ static void find_llama3(struct rlhf__gguf_llama3 *r, const float *x) {
     struct bands b = {0};
     if (is_same(r, x)) return;
     look(r, x, &b);
-    double low = b.n ? b.first[0] / (1 + 3 * b.first[1]) : cbrt(1 / (b.one * b.all * b.all));
-    double high = b.n ? 4 * low : cbrt(1 / (b.one * b.one * b.all)); // both over the context
+    double low =
+        b.n ? b.first[0] / (1 + 3 * b.first[1]) : rlhf_pow(b.one * b.all * b.all, -1.0 / 3);
+    double high =
+        b.n ? 4 * low : rlhf_pow(b.one * b.one * b.all, -1.0 / 3); // both over the context
     const double context = r->context;
     r->context = floor(1 / low + 0.5);
     if (is_same(r, x)) return;
