@@ -14,7 +14,7 @@ fail() {
 cd "$work"
 status=0
 "$source/scripts/learn-sums" nosuch >log 2>&1 || status=$?
-{ [ "$status" -eq 1 ] && grep -q 'nosuch is no model directory' log; } || fail "a missing model"
+{ [ "$status" -eq 1 ] && grep -q 'nosuch is no GGUF file and no model directory' log; } || fail "a missing model"
 
 # The base model needs a template. All responses are wrong, so no phase learns anything.
 "$source/scripts/learn-sums" "$source/models/policy" sums --phases 2 --set prompts.template=plain \
