@@ -161,8 +161,8 @@ static void others_are_on_trust(void **state) {
     e2e_says(t, "phase 1: rollouts.jsonl: row 2, ");
     expect(t, e2e_shell(t, "rm run/rollouts.jsonl && \"$HOST\" verify run --all"), 2);
     e2e_says(t,
-             "org.rlhf-host.env_exec is not a function of its episodes, and run has not recorded "
-             "its answers: only runs with log.rollouts=true can be recomputed then");
+             "org.rlhf-host.env_exec does not promise the same answers each time, and run has not "
+             "recorded them: only runs with log.rollouts=true can be recomputed then");
 }
 
 // Verifies runs with prompts: first with an environment that gives the only rewards, then with a
