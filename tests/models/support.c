@@ -397,3 +397,27 @@ void tensor_close_at(const float *got, const float *want, uint64_t n, double rto
         print_message("%-48s max %.3g, worst difference %.3g\n", label, top, worst);
     if (shown) _assert_true(0, label, file, line);
 }
+
+void draw_three(struct model *m, int32_t next[3], float logp[3]) {
+    rlhf_gen *g = NULL;
+    const rlhf_dist dist = RLHF_DIST_WHOLE;
+    int32_t slot = 0, start = 0, id = 5, offset[] = {0, 1};
+    must(m, m->ops->gen_open(m->self, 1, 8, &g));
+    for (uint64_t i = 0; i < 3; i++, start++) {
+        const rlhf_gen_step s = {.size = sizeof s,
+                                 .n = 1,
+                                 .slot = &slot,
+                                 .start = &start,
+                                 .ids = &id,
+                                 .offset = offset,
+                                 .dist = &dist,
+                                 .logp_dist = &dist,
+                                 .seed = 3,
+                                 .counter = &i,
+                                 .next = &next[i],
+                                 .logp = &logp[i]};
+        must(m, m->ops->gen_step(m->self, g, &s));
+        id = next[i];
+    }
+    m->ops->gen_close(m->self, g);
+}

@@ -109,4 +109,7 @@ extern const struct setting tiny_gpt2[];
 // A tiny DistilBERT of the same width, with 3 layers.
 extern const struct setting tiny_post_norm[];
 
+// Draws three tokens, each sampled after the one before, and their log-probs.
+void draw_three(struct model *m, int32_t next[3], float logp[3]);
+
 #endif

@@ -69,32 +69,6 @@ static void ask(struct model *m, struct answers *a) {
     must(m, m->ops->forward(m->self, &batch, &f, &h));
 }
 
-// Draws three tokens, each sampled after the one before.
-static void draw(struct model *m, int32_t next[3]) {
-    rlhf_gen *g = NULL;
-    const rlhf_dist dist = RLHF_DIST_WHOLE;
-    int32_t slot = 0, start = 0, id = 5, offset[] = {0, 1};
-    must(m, m->ops->gen_open(m->self, 1, 8, &g));
-    for (uint64_t i = 0; i < 3; i++, start++) {
-        float logp;
-        const rlhf_gen_step s = {.size = sizeof s,
-                                 .n = 1,
-                                 .slot = &slot,
-                                 .start = &start,
-                                 .ids = &id,
-                                 .offset = offset,
-                                 .dist = &dist,
-                                 .logp_dist = &dist,
-                                 .seed = 3,
-                                 .counter = &i,
-                                 .next = &next[i],
-                                 .logp = &logp};
-        must(m, m->ops->gen_step(m->self, g, &s));
-        id = next[i];
-    }
-    m->ops->gen_close(m->self, g);
-}
-
 static void same_bits(void **state) {
     (void)state;
     struct answers *a = test_malloc(2 * sizeof *a);
@@ -105,7 +79,8 @@ static void same_bits(void **state) {
             struct model m = open_kind(k, i & 1 ? RLHF_BF16 : RLHF_F32, frozen);
             model_fill(&m, 0.3);
             ask(&m, &a[frozen]);
-            if (m.info.caps & RLHF_CAP_GENERATE) draw(&m, drawn[frozen]);
+            float logp[3];
+            if (m.info.caps & RLHF_CAP_GENERATE) draw_three(&m, drawn[frozen], logp);
             model_close(&m);
         }
         assert_memory_equal(&a[0], &a[1], sizeof *a);

@@ -174,36 +174,12 @@ static uint32_t fill_both(struct model *quantised, struct model *plain) {
     return kept;
 }
 
-static void draw(struct model *m, int32_t next[3], float logp[3]) {
-    rlhf_gen *g = NULL;
-    const rlhf_dist dist = RLHF_DIST_WHOLE;
-    int32_t slot = 0, start = 0, id = 5, offset[] = {0, 1};
-    must(m, m->ops->gen_open(m->self, 1, 8, &g));
-    for (uint64_t i = 0; i < 3; i++, start++) {
-        const rlhf_gen_step s = {.size = sizeof s,
-                                 .n = 1,
-                                 .slot = &slot,
-                                 .start = &start,
-                                 .ids = &id,
-                                 .offset = offset,
-                                 .dist = &dist,
-                                 .logp_dist = &dist,
-                                 .seed = 3,
-                                 .counter = &i,
-                                 .next = &next[i],
-                                 .logp = &logp[i]};
-        must(m, m->ops->gen_step(m->self, g, &s));
-        id = next[i];
-    }
-    m->ops->gen_close(m->self, g);
-}
-
 static void same_draws(struct model *a, struct model *b) {
     int32_t x[3], y[3];
     float p[3], q[3];
     if (!(a->info.caps & RLHF_CAP_GENERATE)) return;
-    draw(a, x, p);
-    draw(b, y, q);
+    draw_three(a, x, p);
+    draw_three(b, y, q);
     assert_memory_equal(x, y, sizeof x);
     assert_memory_equal(p, q, sizeof p);
 }

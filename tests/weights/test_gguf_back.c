@@ -6,7 +6,7 @@
 #include "weights/safetensors.h"
 
 struct shape {
-    const char *name; // "*" stands for "model.layers.0."
+    const char *name; // "*" is replaced by "model.layers.0."
     int64_t rows, columns;
 };
 

@@ -41,7 +41,7 @@ static void check(struct scratch *s, const char *want) {
     "1 }}\n{{- if eq .Role \"user\" }}{{ if lt $i 2 }}"
 #define END "{{ end }}\n{{- end }}\n{{- end }}\"\"\"\n"
 
-// A system message of its own, if the conversation has none.
+// The template adds a default system message to conversations without one.
 static void chatml(void **state) {
     make(*state,
          "{% for m in messages %}{% if loop.first and m.role != 'system' %}<|im|>system\nBe \"é\"."
@@ -58,8 +58,8 @@ static void chatml(void **state) {
               STOPS);
 }
 
-// The system message is a part of the first question; the answer has no header; bos comes from the
-// tokenizer.
+// The system message is written inside the first user message, answers are written without a
+// header, and the tokenizer adds BOS.
 static void inside(void **state) {
     static const char template[] =
         "{{ bos_token }}{% for m in messages %}{% if m.role == 'user' %}[Q]{% if loop.index0 == 1 "

@@ -130,7 +130,8 @@ static int learn(const struct rlhf__chat *chat, struct form *f, struct rlhf__buf
 
 // ---- TEMPLATE ----
 
-// llama.cpp puts bos before a text if the file says so, also in front of a template's text.
+// If add_bos_token of the file is true, llama.cpp itself adds BOS before the text of a template, so
+// the template must not repeat it.
 static void drop_bos(struct form *f, const struct rlhf__tokenizer *tok) {
     const int32_t bos = rlhf__tokenizer_info(tok)->bos;
     size_t n = 0;

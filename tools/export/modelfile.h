@@ -1,7 +1,7 @@
 // modelfile.h: the text of a Modelfile, from which Ollama makes a model of an exported GGUF file:
 // FROM, ADAPTER, TEMPLATE, and PARAMETER stop for each end token.
 //
-// Ollama does not run the Jinja template in a GGUF file. It has templates of its own (of Go's
+// Ollama does not run the Jinja template in a GGUF file. It uses its own templates (of Go's
 // text/template), and takes the one whose Jinja text is nearest to the file's, or none. So TEMPLATE
 // is derived here: short conversations are rendered, and if the chat template only puts texts
 // before and after messages, these texts make up TEMPLATE. Otherwise a comment says that it is

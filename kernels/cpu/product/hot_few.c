@@ -12,12 +12,6 @@
 
 #define FEW RLHF__GEMM_FEW
 
-INLINE vp rounded(vp v) {
-    uint16_t h[VP_LANES];
-    vp_store_bf16(h, v);
-    return vp_load_bf16(h);
-}
-
 // *c += x * b, in one register.
 INLINE void add_product(vp *c, vp x, vp b) {
 #ifdef VP_FMA_TO

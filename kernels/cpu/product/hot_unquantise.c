@@ -6,12 +6,6 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-INLINE vp rounded(vp v) {
-    uint16_t h[VP_LANES];
-    vp_store_bf16(h, v);
-    return vp_load_bf16(h);
-}
-
 // `format` and `form` are constants after inlining.
 INLINE void panel_of(float *to, const uint8_t *panel, size_t k0, size_t k, const int format,
                      const int form) {

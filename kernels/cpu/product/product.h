@@ -42,7 +42,8 @@ static inline int32_t rlhf__cpu_exec_dtype(const struct rlhf__cpu *cpu, int32_t 
     return cpu->bf16 ? dtype : RLHF_F32;
 }
 
-// The panels of a quantised weight, without the table. `a` NULL: there are none. [any]
+// The sizes of a quantised weight's panels. The table of parts is left out. If `a` is NULL, all
+// sizes are 0. [any]
 struct rlhf__quantised rlhf__quantised_shape(const struct rlhf__cpu *cpu, const rlhf_quantised *a);
 
 // A weight with these arguments but without memory, for computing sizes.

@@ -187,4 +187,11 @@ UNQUANTISE_INLINE void unquantise_four(vp w[4], const uint8_t *unit, size_t i, c
             w[j] = times_plus(d, vi_nibble_to_f32(low, 4 * (from + j)), s->m[h]);
 }
 
+// Rounds to bf16, to nearest even.
+UNQUANTISE_INLINE vp rounded(vp v) {
+    uint16_t h[VP_LANES];
+    vp_store_bf16(h, v);
+    return vp_load_bf16(h);
+}
+
 #endif

@@ -105,7 +105,7 @@ static rlhf_status make_merges(const struct rlhf__gguf_words *w, const struct rl
     if (!score) return RLHF__NOMEM(err, "out of memory for the merges of a tokenizer");
     for (int32_t i = 0; i < w->n; i++) {
         score[i] = w->by_place ? -(double)i : rlhf__gguf_item_num(w->score, (size_t)i);
-        if (!(score[i] == score[i])) score[i] = 0; // NaN has no order
+        if (!(score[i] == score[i])) score[i] = 0; // NaN cannot be ordered
     }
     const rlhf_status st = rlhf__gguf_merges_make(pieces, score, out, err);
     free(score);

@@ -31,7 +31,7 @@ void rlhf__gguf_close(struct rlhf__gguf_file *file); // NULL allowed [main]
 // The path with which the file was opened, for messages. [any]
 const char *rlhf__gguf_path(const struct rlhf__gguf_file *file);
 
-// Find the value of a key (gguf_values.h); NULL = the file has no such key. Borrowed. [any]
+// Find the value of a key (gguf_values.h); NULL = not in the file. Borrowed. [any]
 const struct rlhf__gguf_value *rlhf__gguf_find(const struct rlhf__gguf_file *file, const char *key);
 
 // ---- tensors ----

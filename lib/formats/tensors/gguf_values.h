@@ -28,7 +28,7 @@ struct rlhf__gguf_value; // opaque: the value of a key
 int32_t rlhf__gguf_value_type(const struct rlhf__gguf_value *v);
 
 // The next functions get a value. If it has another type or is out of range, they return
-// RLHF_E_INVALID with the file, the key, what was found and what is expected. [any]
+// RLHF_E_INVALID with the file, the key, the value found and the type expected. [any]
 
 // A string of *len bytes, borrowed from the file's memory. It may contain any bytes and is not
 // NUL-ended.

@@ -81,7 +81,7 @@ rlhf_status rlhf__gguf_name(int32_t family, const struct rlhf__tensor *t,
 
 // The reverse: set `out` to the name in transformers of the tensor `name` of a GGUF file, and *rows
 // to an enum rlhf__gguf_rows. Half of a GATE_UP tensor is ffn_gate, the other half ffn_up; here
-// both have the names of separate tensors. Returns 0 if the architecture has no such tensor. [any]
+// both have the names of separate tensors. Returns 0 if the architecture lacks the tensor. [any]
 int rlhf__gguf_name_in(int32_t family, const char *name, char out[RLHF__GGUF_NAME_CAP],
                        int32_t *rows);
 

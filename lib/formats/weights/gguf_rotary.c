@@ -57,7 +57,7 @@ static json_t *whole(double x) {
 
 // ---- divisors ----
 
-// Reads a vector of n divisors, each above 0. *out is NULL if the file has no such tensor. The
+// Reads a vector of n divisors, each above 0. *out is NULL if the file lacks the tensor. The
 // caller frees it.
 static rlhf_status divisors(const struct rlhf__gguf_positions *p, const char *name, int32_t n,
                             float **out, struct rlhf__error *err) {
@@ -297,7 +297,7 @@ static rlhf_status put_all(const struct rlhf__gguf_positions *p, json_t *config,
 }
 
 // Layers with a window have plain positions. Their base is 10,000 for Gemma 3, and that of the
-// other layers for OLMo 3, if the file has no other.
+// other layers for OLMo 3, if the file gives only one.
 static rlhf_status put_kinds(const struct rlhf__gguf_positions *p, json_t *full, json_t *kinds,
                              struct rlhf__error *err) {
     double theta = p->family == RLHF__GGUF_GEMMA3

@@ -5,7 +5,7 @@
 
 #include "work.h"
 
-// The slot of which a parameter is a piece. Adapters' parameters have none: slot is -1.
+// The slot of which a parameter is a piece. For the parameters of adapters, slot is -1.
 struct rlhf__tf_home {
     int32_t layer, slot; // layer -1: a global slot
     uint64_t skip, n;    // bytes of the slot before the piece; elements of the piece

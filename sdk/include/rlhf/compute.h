@@ -701,11 +701,12 @@ typedef struct rlhf_compute {
     // Creates a weight whose rows stay quantised. linear, linear_add, linear_dx, linear_sum,
     // lm_head, lm_head_bwd and lm_sample accept it. Their results have the bits of the same call
     // with a weight that was packed from the dequantised f32 rows. linear_dw, lm_head_bwd with
-    // d_weight, and weight_pack refuse it (RLHF_E_INVALID). NULL: the backend has no such weights.
+    // d_weight, and weight_pack refuse it (RLHF_E_INVALID). NULL: not supported by the backend.
     rlhf_status (*weight_create_quantised)(void *ctx, const rlhf_quantised *, rlhf_weight **out);
     // Copies the blocks of the rows from .. from + rows - 1, all of one part, from host memory:
     // rlhf_format_row_bytes bytes for each row, as they are in a file. The weight can be used after
-    // every row was put once. Rows may be put again. Not between record and record_end.
+    // as many rows were put as it has, so first put each row once. Later, rows may be put again.
+    // Not between record and record_end.
     rlhf_status (*weight_put)(void *ctx, rlhf_weight *, int32_t from, int32_t rows,
                               const void *host_blocks);
     // As weight_bytes, of weight_create_quantised: 0 if it would reject the arguments.
