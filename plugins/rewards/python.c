@@ -1,9 +1,11 @@
 // python.c: reward functions with TRL's signature, run by the system's python3.
 //
-// A child process runs a small driver (driver.py, embedded here as text). The driver imports
-// the user's file and calls the functions with the arguments that TRL's GRPO trainer passes. If
-// there are several functions, their weighted rewards are added, as in TRL. See
+// A child process runs a small driver (python/rlhf_host/_driver.py, embedded here as text). The
+// driver imports the user's file and calls the functions with the arguments that TRL's GRPO trainer
+// passes. If there are several functions, their weighted rewards are added, as in TRL. See
 // docs/rewards/python.md. Python is not linked, and Python packages are not needed.
+// If the functions run in the process that started the run (docs/python.md), the driver passes
+// requests and answers on.
 #include "process/tally.h"
 #include "process/utf8.h"
 #include "python_driver.h" // generated: rlhf__python_driver

@@ -1,4 +1,4 @@
-// python_frame.h: an answer of the driver (driver.py): a kind, a text and doubles.
+// python_frame.h: an answer of the driver of python.so: a kind, a text and doubles.
 #ifndef RLHF_PLUGINS_REWARDS_PYTHON_FRAME_H
 #define RLHF_PLUGINS_REWARDS_PYTHON_FRAME_H
 

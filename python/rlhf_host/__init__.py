@@ -1,7 +1,12 @@
 """Fine-tunes language models from feedback, by the program ``rlhf-host``. See docs/python.md."""
 
-from ._error import Error
+from ._commands import eval, generate, runs
+from ._error import Error, Interrupted
 from ._program import version as _version
+from ._run import Report, Run
+from ._train import resume, train
 
+for _class in (Error, Interrupted, Report, Run):
+    _class.__module__ = __name__  # their name in tracebacks
 __version__ = _version()
-__all__ = ["Error", "__version__"]
+__all__ = ["Error", "Interrupted", "Report", "Run", "eval", "generate", "resume", "runs", "train", "__version__"]

@@ -1,29 +1,31 @@
-# rlhf-host python.so: runs reward functions with TRL's signature (docs/rewards/python.md).
-#
-#   python3 -c DRIVER FILE FUNCTION[,FUNCTION...]
-#
-# A request on standard input is "BYTES\n", followed by that many bytes of JSON:
-#   {"step": 3, "prompts": [...], "completions": [...], "ids": [[...], ...], "rows": [{...}, null, ...]}
-# An answer on the original standard output is "KIND BYTES DOUBLES\n", followed by that many bytes
-# of text and that many doubles in the machine's format:
-#   ready    lines "name NAME" for every function, and "needs COLUMN NAME" for a column that
-#            NAME requires
-#   scores   lines "metric VALUE NAME", "note SENTENCE" and "unscored SENTENCE"; the doubles are the
-#            rewards of the first function, of the second, ..., with NaN for None
-#   failed   an error message
-# Output that the functions print goes to standard error.
+"""Runs reward functions with TRL's signature (docs/rewards/python.md).
+
+This file has two users. python.so, which contains its text, runs it as a program:
+
+    python3 -c DRIVER FILE FUNCTION[,FUNCTION...]
+
+The package rlhf_host imports it, to call functions of its own process. Such functions have a FILE that begins with ELSEWHERE. For this
+FILE the program only passes bytes on, between python.so and the socket at which the package listens.
+
+A request is "BYTES\\n", followed by that many bytes of JSON:
+  {"step": 3, "prompts": [...], "completions": [...], "ids": [[...], ...], "rows": [{...}, null, ...]}
+An answer is "KIND BYTES DOUBLES\\n", followed by that many bytes of text and that many doubles in the machine's format:
+  ready    lines "name NAME" for every function, and "needs COLUMN NAME" for a column that NAME requires
+  scores   lines "metric VALUE NAME", "note SENTENCE" and "unscored SENTENCE"; the doubles are the rewards of the
+           first function, of the second, ..., with NaN for None
+  failed   an error message
+The program reads requests from standard input and writes answers to its original standard output. Output that the functions print goes
+to standard error.
+"""
 import os
 import sys
 
-sys.path[:] = [p for p in sys.path if p]  # no imports from the working directory
-REQUESTS = os.fdopen(os.dup(0), "rb")
-ANSWERS = os.fdopen(os.dup(1), "wb")
-os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-os.dup2(2, 1)
-sys.stdout.reconfigure(errors="backslashreplace", line_buffering=True)
+if __name__ == "__main__":
+    sys.path[:] = [p for p in sys.path if p]  # no imports from the working directory
 
 import array
 import asyncio
+import concurrent.futures
 import difflib
 import functools
 import importlib.util
@@ -32,6 +34,8 @@ import json
 import math
 import traceback
 
+ELSEWHERE = "# These functions run in the Python process that started the run (docs/python.md); this file is a record of them."
+SOCKET = "RLHF_FUNCTIONS"  # the environment variable that has the path of the socket of that process
 PASSED = ("prompts", "completions", "completion_ids", "trainer_state", "log_extra", "log_metric")
 
 
@@ -49,22 +53,10 @@ class State:
         raise AttributeError(f"trainer_state has no {name!r} here; it has only global_step")
 
 
-def send(kind, lines=(), doubles=()):
+def packed(kind: str, lines=(), doubles=()) -> bytes:
+    """Returns an answer as bytes."""
     text = "\n".join(lines).encode("utf-8", "replace")
-    ANSWERS.write(b"%s %d %d\n" % (kind.encode(), len(text), len(doubles)))
-    ANSWERS.write(text)
-    ANSWERS.write(array.array("d", doubles).tobytes())
-    ANSWERS.flush()
-
-
-def receive():
-    """Reads the next request. Returns None at the end of the input."""
-    head = REQUESTS.readline()
-    if not head:
-        return None
-    size = int(head)
-    data = REQUESTS.read(size)
-    return json.loads(data.decode("utf-8", "replace")) if len(data) == size else None
+    return b"%s %d %d\n" % (kind.encode(), len(text), len(doubles)) + text + array.array("d", doubles).tobytes()
 
 
 def row_at_hand(frames, passed):
@@ -128,7 +120,7 @@ def load(path):
     return module
 
 
-def called(f):
+def called(f) -> str:
     """Returns the name that TRL gives to a function."""
     while isinstance(f, functools.partial):
         f = f.func
@@ -218,8 +210,9 @@ def arguments(request, metrics, notes):
     return passed
 
 
-def doubles(name, output, n, blank):
+def doubles(f, output, n, blank):
     """The rewards that a function returned, NaN for None; blank: row -> function that returned None."""
+    name = f.name
     if output is None:
         raise Refused(f"{name}() returned None, not a list of rewards")
     try:
@@ -234,7 +227,7 @@ def doubles(name, output, n, blank):
             if isinstance(value, (str, bytes)):
                 raise TypeError
             if value is None:
-                blank.setdefault(i, name)
+                blank.setdefault(i, f)
             result.append(math.nan if value is None else float(value))
         except (TypeError, ValueError, OverflowError):
             shown = repr(value)
@@ -244,82 +237,191 @@ def doubles(name, output, n, blank):
     return result
 
 
-def unscored(blank, results, n, path):
+class Function:
+    """A reward function: its name; the path of the file that defines it, as in tracebacks; the file's name for messages."""
+
+    def __init__(self, name: str, call, path: str, file: str):
+        self.name, self.call, self.path, self.file = name, call, path, file
+
+
+class Functions:
+    """Reward functions, which answer the requests of python.so."""
+
+    def __init__(self, functions: list):
+        self.functions = functions
+        self.loop = asyncio.new_event_loop()
+        self.error = None  # the exception of the last request
+
+    def close(self) -> None:
+        self.loop.close()
+
+    def ready(self) -> bytes:
+        """Returns the first answer."""
+        wanted = {}
+        for f in self.functions:
+            try:
+                for column in needs(f.call, f.name):
+                    wanted.setdefault(column, f.name)
+            except Refused as error:
+                raise Refused(f"{f.file} {error}") from None
+        return packed("ready", [f"name {f.name}" for f in self.functions] + [f"needs {c} {name}" for c, name in wanted.items()])
+
+    def answer(self, request: bytes) -> bytes:
+        """Returns the answer to a request, which is given without its head."""
+        self.error = None
+        try:
+            return packed("scores", *self.score(json.loads(request.decode("utf-8", "replace"))))
+        except Refused as error:
+            self.error = error.__cause__
+            return packed("failed", [str(error)])
+
+    def wait_for(self, coroutine):
+        """Runs a coroutine in the functions' event loop. A notebook has an event loop of its own, which is running in this thread."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return self.loop.run_until_complete(coroutine)
+        with concurrent.futures.ThreadPoolExecutor(1) as thread:
+            return thread.submit(self.loop.run_until_complete, coroutine).result()
+
+    def score(self, request):
+        n, blank = len(request["completions"]), {}
+        metrics, notes = [], set()
+        passed = arguments(request, metrics, notes)
+        results = [None] * len(self.functions)
+
+        async def wait(i, f):
+            try:
+                results[i] = doubles(f, await f.call(**passed), n, blank)
+            except (Exception, SystemExit) as error:
+                return f, error
+
+        async def all_of(those):
+            return await asyncio.gather(*(wait(*one) for one in those))
+
+        later, failed = [], []
+        for i, f in enumerate(self.functions):
+            if is_async(f.call):
+                later.append((i, f))
+                continue
+            try:
+                results[i] = doubles(f, f.call(**passed), n, blank)
+            except (Exception, SystemExit) as error:
+                failed = [(f, error)]
+                break
+        if later and not failed:
+            failed = [one for one in self.wait_for(all_of(later)) if one]
+        if failed:
+            f, error = failed[0]
+            said = error if isinstance(error, Refused) else f"{f.name}() failed: {where(error, f.path, passed)}"
+            raise Refused(f"{f.file}: {said}") from (error.__cause__ if isinstance(error, Refused) else error)
+        lines = [f"metric {value!r} {name}" for name, value in metrics]
+        lines += [f"note {note}" for note in sorted(notes)]
+        sentence = unscored(blank, results, n)
+        if sentence:
+            lines.append(f"unscored {sentence}")
+        return lines, [x for result in results for x in result]
+
+
+def unscored(blank, results, n):
     """A sentence about rows that no function scores, because one returned None; or None."""
     rows = [i for i in sorted(blank) if all(math.isnan(result[i]) for result in results)]
     if not rows:
         return None
     others = f" and {len(rows) - 1} more" if len(rows) > 1 else ""
-    return (f"{os.path.basename(path)}: {blank[rows[0]]}() returned None for row {rows[0]}{others} of {n}, "
+    f = blank[rows[0]]
+    return (f"{f.file}: {f.name}() returned None for row {rows[0]}{others} of {n}, "
             "so that no function scores it; return a number for every row, or set rewards.nan_policy "
             "to zero or drop")
 
 
-def score(functions, loop, path, request):
-    n, blank = len(request["completions"]), {}
-    metrics, notes = [], set()
-    passed = arguments(request, metrics, notes)
-    results = [None] * len(functions)
+# ---- the program ----
 
-    async def wait(i, name, f):
+
+def opened(path, names):
+    """Returns the functions of the user's file."""
+    base = os.path.basename(path)
+    module = load(path)
+    functions = []
+    for name in names:
         try:
-            results[i] = doubles(name, await f(**passed), n, blank)
-        except (Exception, SystemExit) as error:
-            return name, error
+            call = find(module, name)
+        except Refused as error:
+            raise Refused(f"{base} {error}") from None
+        functions.append(Function(called(call), call, path, base))
+    return functions
 
-    async def all_of(those):
-        return await asyncio.gather(*(wait(*one) for one in those))
 
-    later, failed = [], []
-    for i, (name, f) in enumerate(functions):
-        if is_async(f):
-            later.append((i, name, f))
-            continue
-        try:
-            results[i] = doubles(name, f(**passed), n, blank)
-        except (Exception, SystemExit) as error:
-            failed = [(name, error)]
+def serve(functions, requests, send):
+    """Answers requests until there are none."""
+    asyncio.set_event_loop(functions.loop)
+    send(functions.ready())
+    while True:
+        size = int(requests.readline() or -1)
+        data = requests.read(max(size, 0))
+        if len(data) != size:
             break
-    if later and not failed:
-        failed = [one for one in loop.run_until_complete(all_of(later)) if one]
-    if failed:
-        name, error = failed[0]
-        raise error if isinstance(error, Refused) else Refused(f"{name}() failed: {where(error, path, passed)}")
-    lines = [f"metric {value!r} {name}" for name, value in metrics]
-    lines += [f"note {note}" for note in sorted(notes)]
-    sentence = unscored(blank, results, n, path)
-    if sentence:
-        lines.append(f"unscored {sentence}")
-    return lines, [x for result in results for x in result]
+        send(functions.answer(data))
+
+
+def is_elsewhere(path):
+    try:
+        with open(path, "rb") as file:
+            return file.readline().rstrip() == ELSEWHERE.encode()
+    except OSError:
+        return False
+
+
+def relay(base, requests, answers):
+    """Passes requests on to the process that has the functions, and its answers back."""
+    import socket
+    import threading
+
+    def forward():
+        while True:
+            data = os.read(requests, 1 << 16)
+            if not data:
+                break
+            there.sendall(data)
+        there.shutdown(socket.SHUT_WR)
+
+    at = os.environ.get(SOCKET)
+    if not at:
+        raise Refused(f"{base} is a record of functions that ran in a Python process; go on with rlhf_host.resume() and these "
+                      "functions, or name a Python file that has them")
+    there = socket.socket(socket.AF_UNIX)
+    try:
+        there.connect(at)
+    except OSError as error:
+        raise Refused(f"{base}: the Python process that has the functions cannot be reached: {error}") from None
+    threading.Thread(target=forward, daemon=True).start()
+    while True:
+        data = there.recv(1 << 16)
+        if not data:
+            return
+        while data:
+            data = data[os.write(answers, data):]
 
 
 def main(path, names):
+    requests, answers = os.dup(0), os.dup(1)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(2, 1)
+    sys.stdout.reconfigure(errors="backslashreplace", line_buffering=True)
     path = os.path.abspath(path)
-    base = os.path.basename(path)
+
+    def send(answer):
+        while answer:
+            answer = answer[os.write(answers, answer):]
+
     try:
-        module = load(path)
+        if is_elsewhere(path):
+            relay(os.path.basename(path), requests, answers)
+        else:
+            serve(Functions(opened(path, names)), os.fdopen(requests, "rb"), send)
     except Refused as error:
-        send("failed", [str(error)])
-        return
-    try:
-        functions = [(name, find(module, name)) for name in names]
-        wanted = {}
-        for name, f in functions:
-            for n in needs(f, name):
-                wanted.setdefault(n, name)
-    except Refused as error:
-        send("failed", [f"{base} {error}"])
-        return
-    functions = [(called(f), f) for _, f in functions]
-    send("ready", [f"name {name}" for name, _ in functions]
-         + [f"needs {n} {name}" for n, name in wanted.items()])
-    loop = asyncio.new_event_loop()
-    asyncio.set_event_loop(loop)
-    while (request := receive()) is not None:
-        try:
-            send("scores", *score(functions, loop, path, request))
-        except Refused as error:
-            send("failed", [f"{base}: {error}"])
+        send(packed("failed", [str(error)]))
 
 
-main(sys.argv[1], sys.argv[2].split(","))
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2].split(","))
