@@ -364,7 +364,7 @@ def serve(functions, requests, send):
         send(functions.answer(data))
 
 
-def is_elsewhere(path):
+def is_elsewhere(path: str) -> bool:
     try:
         with open(path, "rb") as file:
             return file.readline().rstrip() == ELSEWHERE.encode()

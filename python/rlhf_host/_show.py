@@ -1,12 +1,15 @@
 """Shows the progress of a run: lines in a terminal, a display that changes in a notebook."""
 
 import html
+import importlib
 import json
+import re
 import sys
 import time
 from typing import Any, Dict, List, Optional
 
 ERROR = "rlhf-host: error: "  # begins the last line of a command that failed
+HINT = re.compile(r"([\d: -]+ )?(go on|look closer|try it): rlhf-host ")  # a line that is of use at a command line
 
 
 def in_notebook() -> bool:
@@ -32,8 +35,12 @@ class Silent:
         self.lines.append(line)
         if line.startswith(ERROR):
             self.error = line[len(ERROR):]
-        else:
+        elif not HINT.match(line):
             self.show(line)
+
+    def note(self, text: str) -> None:
+        """Takes a sentence of this package."""
+        self.show(text)
 
     def show(self, line: str) -> None:
         pass
@@ -68,11 +75,15 @@ class Notebook(Silent):
         self.values: List[float] = []
         self.samples: List[Dict[str, Any]] = []
         self.recent: List[str] = []
+        self.notes: List[str] = []
         self._handle: Any = None
         self._shown = 0.0
 
     def settings(self) -> List[str]:
         return ["--set", "log.format=json"]
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
 
     def show(self, line: str) -> None:
         try:
@@ -82,6 +93,8 @@ class Notebook(Silent):
             event, kind = {"message": line, "level": "info"}, "log"
         if kind == "log" and event.get("level") == "error":
             self.error = str(event.get("message"))
+            return
+        if kind == "log" and HINT.match(str(event.get("message"))):
             return
         if kind == "log":
             level = event.get("level")
@@ -110,11 +123,12 @@ class Notebook(Silent):
         if not now and time.monotonic() - self._shown < self.SECONDS:
             return
         self._shown = time.monotonic()
-        from IPython.display import HTML, display  # type: ignore[import-not-found]
+        ipython: Any = importlib.import_module("IPython.display")
+        page = ipython.HTML(self.page())
         if self._handle:
-            self._handle.update(HTML(self.page()))
+            self._handle.update(page)
         else:
-            self._handle = display(HTML(self.page()), display_id=True)
+            self._handle = ipython.display(page, display_id=True)
 
     def page(self) -> str:
         """Returns the display as HTML."""
@@ -129,9 +143,9 @@ class Notebook(Silent):
                 words.append(f"{self.phase['eta_s']:.0f} s left")
             parts.append(f"<progress value='{done}' max='{of}' style='width:12em'></progress> "
                          f"{html.escape(' · '.join(dict.fromkeys(words)))} {curve(self.values)}")
-        if self.recent:
+        if self.notes or self.recent:
             parts.append("<pre style='white-space:pre-wrap;opacity:.75;margin:.5em 0'>"
-                         + html.escape("\n".join(self.recent)) + "</pre>")
+                         + html.escape("\n".join(self.notes + self.recent)) + "</pre>")
         if self.samples:
             rows = [f"<tr><td>{s['reward']:.3f}</td><td style='text-align:left'>{html.escape(shortened(s))}</td></tr>"
                     for s in self.samples[-self.SAMPLES:] if isinstance(s.get("reward"), (int, float))]

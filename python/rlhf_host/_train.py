@@ -111,7 +111,7 @@ def _run(words: List[str], out: str, inputs: Inputs, offer: Optional[Offer], pro
     run = Run(out, show.lines)
     try:
         if temporary:
-            show.show(f"the run is in {out}, a temporary directory; to keep it elsewhere, give out=")
+            show.note(f"the run is in {out}, a temporary directory; to keep it elsewhere, give out=")
         status = process.run(show.line)
     finally:
         show.close()

@@ -160,10 +160,13 @@ class Notebook(unittest.TestCase):
                           {"event": "sample", "phase": 2, "prompt": "p" * 99, "response": "<i>", "reward": 1.0},
                           {"event": "log", "level": "error", "message": "bad"}):
                 show.line(json.dumps(event))
+            show.line(json.dumps({"event": "log", "level": "info", "message": "try it: rlhf-host generate"}))
             show.line("plain")
+            show.note("of Python")
             show.close()
-        for text in ("warning: a &lt;b&gt;", "phase 2/3 · reward 0.75 · kl 0.5 · 1 s left", "<polyline", "&lt;i&gt;", "plain"):
+        for text in ("warning: a &lt;b&gt;", "phase 2/3 · reward 0.75 · kl 0.5 · 1 s left", "<polyline", "&lt;i&gt;", "of Python\nwarning: a", "plain"):
             self.assertIn(text, shown[-1])
+        self.assertNotIn("try it", shown[-1])
         self.assertEqual(show.error, "bad")
         self.assertIsInstance(_show.chosen("auto"), _show.Lines)
 

@@ -121,6 +121,8 @@ class Results(Case):
             run = self.train([lengths], out=None, settings={"run.phases": 1}, progress="lines")
         self.assertIn(f"the run is in {run.out}, a temporary directory", out.getvalue())
         self.assertIn("phase 1/1", out.getvalue())
+        self.assertNotIn("try it:", out.getvalue())
+        self.assertTrue(any("try it:" in line for line in run.log))
 
 
 class Failures(Case):
@@ -188,8 +190,8 @@ class Failures(Case):
         calls.clear()
         out = io.StringIO()
         with contextlib.redirect_stderr(out):
-            run = self.train([third], out="goes-on", settings={"rewards.on_failure": "zero"})
-        self.assertEqual(len(run.metrics), 2)
+            run = self.train([third], out="goes-on", settings={"rewards.on_failure": "zero", "run.phases": 3})
+        self.assertEqual(len(run.metrics), 3)
         self.assertIn("Traceback", out.getvalue())
         self.assertIn("ZeroDivisionError: third", out.getvalue())
 
