@@ -25,13 +25,21 @@ static const struct {
     const char *name;
     command_fn run;
 } commands[] = {
-    {"generate", rlhf__cmd_generate}, {"play", rlhf__cmd_play},
-    {"tokenize", rlhf__cmd_tokenize}, {"eval", rlhf__cmd_eval},
-    {"label", rlhf__cmd_label},       {"pairs", rlhf__cmd_pairs},
-    {"export", rlhf__cmd_export},     {"inspect", rlhf__cmd_inspect},
-    {"plugin", rlhf__cmd_plugin},     {"devices", rlhf__cmd_devices},
-    {"report", rlhf__cmd_report},     {"runs", rlhf__cmd_runs},
-    {"verify", rlhf__cmd_verify},     {"help", cmd_help},
+    {"generate", rlhf__cmd_generate},
+    {"play", rlhf__cmd_play},
+    {"tokenize", rlhf__cmd_tokenize},
+    {"eval", rlhf__cmd_eval},
+    {"label", rlhf__cmd_label},
+    {"pairs", rlhf__cmd_pairs},
+    {"export", rlhf__cmd_export},
+    {"inspect", rlhf__cmd_inspect},
+    {"plugin", rlhf__cmd_plugin},
+    {"devices", rlhf__cmd_devices},
+    {"report", rlhf__cmd_report},
+    {"runs", rlhf__cmd_runs},
+    {"samples", rlhf__cmd_samples},
+    {"verify", rlhf__cmd_verify},
+    {"help", cmd_help},
 };
 
 // Internal command, started by the host itself; not for users.

@@ -204,6 +204,35 @@ static void only_the_ends_of_a_file_are_read(void **state) {
 
 // On a narrow terminal, a comparison leaves out the standard errors that follow ranges. It keeps
 // every column.
+static void says(struct e2e *t, const char *text) {
+    if (!strstr(t->out, text)) fail_msg("\"%s\" is not in:\n%s", text, t->out);
+}
+
+static void samples(void **state) {
+    struct e2e *t = *state;
+    fine(t,
+         e2e_run(t, SFT "--phases 3 --set log.samples=2 --set log.samples_every=1 --out runs/a"));
+    fine(t, e2e_shell(t, "\"$HOST\" samples runs/a"));
+    says(t, "phase 3: 2 rows\n\nrow 0");
+    fine(t, e2e_shell(t, "\"$HOST\" samples runs/a --phase 2"));
+    says(t, "phase 2: 2 rows\n");
+    fine(t, e2e_shell(t, "\"$HOST\" samples runs/a --json | grep -c '\"phase\": 3'"));
+    says(t, "2\n");
+    // A text cannot control the terminal.
+    fine(t,
+         e2e_shell(
+             t,
+             "printf '{\"phase\": 4, \"row\": 7, \"reward\": 0.5, \"response\": \"\\\\u001b[2J\", "
+             "\"length\": 1}\\n' >> runs/a/samples.jsonl; \"$HOST\" samples runs/a"));
+    says(t, "phase 4: 1 row\n\nrow 7  reward 0.5  1 token\n  response \\x1b[2J\n");
+    assert_int_equal(e2e_shell(t, "\"$HOST\" samples runs/a --phase 9"), 2);
+    says(t, "has no rows of phase 9; the last phase in it is 4");
+    assert_int_equal(e2e_shell(t, "\"$HOST\" samples runs/a --held-out"), 2);
+    says(t, "has no rows of held-out prompts yet");
+    assert_int_equal(e2e_shell(t, "\"$HOST\" samples"), 2);
+    assert_int_equal(e2e_shell(t, "\"$HOST\" samples model"), 2);
+}
+
 static void a_narrow_comparison(void **state) {
     struct e2e *t = *state;
     for (int seed = 1; seed <= 2; seed++)
@@ -232,6 +261,7 @@ int main(void) {
                                         e2e_teardown),
         cmocka_unit_test_setup_teardown(what_may_be_needed_stays, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(terminals, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(samples, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_narrow_comparison, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(only_the_ends_of_a_file_are_read, e2e_setup, e2e_teardown),
     };

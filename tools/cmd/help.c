@@ -30,6 +30,7 @@ void rlhf__help(FILE *out) {
         "       rlhf-host export RUN|DIR --to DIR ...                 a directory for "
         "transformers\n"
         "       rlhf-host report RUN... [--out FILE]                  a page about runs\n"
+        "       rlhf-host samples RUN [--phase N]                     responses that a run wrote\n"
         "       rlhf-host runs list | show | compare | prune ...      look at runs, prune them\n"
         "       rlhf-host inspect --tuned DIR --prompt TEXT ...       what training changed\n"
         "       rlhf-host plugin list | info FILE [--json]            look at plugins\n"
