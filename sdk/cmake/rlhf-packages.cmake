@@ -6,7 +6,7 @@ set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME rlhf-host)
 set(CPACK_PACKAGE_VENDOR "the rlhf-host authors")
 set(CPACK_PACKAGE_CONTACT "the rlhf-host authors <rlhf-host@localhost>")
-set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
+string(REPLACE "-" "~" CPACK_PACKAGE_VERSION "${RLHF_RELEASE}") # Debian sorts 1.0.0~rc1 before 1.0.0
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_COMPONENTS_ALL host models sdk)
 set(CPACK_COMPONENTS_GROUPING IGNORE)
@@ -34,8 +34,8 @@ libpcre2-8-0 (>= 10.42), libutf8proc2 (>= 2.8), zlib1g (>= 1:1.2.13)")
     string(APPEND CPACK_DEBIAN_HOST_PACKAGE_DEPENDS ", libcurl4 (>= 7.88)")
   endif()
 endif()
-set(CPACK_DEBIAN_HOST_PACKAGE_RECOMMENDS "rlhf-models (= ${PROJECT_VERSION}), libedit2")
-set(CPACK_DEBIAN_HOST_PACKAGE_SUGGESTS "librlhf-sdk-dev (= ${PROJECT_VERSION})")
+set(CPACK_DEBIAN_HOST_PACKAGE_RECOMMENDS "rlhf-models (= ${CPACK_PACKAGE_VERSION}), libedit2")
+set(CPACK_DEBIAN_HOST_PACKAGE_SUGGESTS "librlhf-sdk-dev (= ${CPACK_PACKAGE_VERSION})")
 set(CPACK_COMPONENT_HOST_DESCRIPTION "reinforcement learning from feedback for language models
 A program that fine-tunes language models by reinforcement learning from
 feedback. Algorithms, rewards and model families are plugins.")
@@ -53,7 +53,7 @@ set(CPACK_DEBIAN_SDK_PACKAGE_NAME librlhf-sdk-dev)
 set(CPACK_DEBIAN_SDK_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_SDK_PACKAGE_DEPENDS "libc6-dev")
 set(CPACK_DEBIAN_SDK_PACKAGE_RECOMMENDS
-  "rlhf-host (= ${PROJECT_VERSION}), gcc | c-compiler, g++ | c++-compiler, make, pkg-config, cmake")
+  "rlhf-host (= ${CPACK_PACKAGE_VERSION}), gcc | c-compiler, g++ | c++-compiler, make, pkg-config, cmake")
 set(CPACK_COMPONENT_SDK_DESCRIPTION "headers and libraries for plugins of rlhf-host
 Everything that rewards, algorithms, model families and compute backends are
 built with and tested on, and templates to begin with.")

@@ -47,7 +47,7 @@ static const struct {
     {"other_abi.so", "built for plugin contract 3, this rlhf-host speaks 1.0"},
     {"other_minor.so",
      "org.example.faulty needs plugin contract 1.1 or newer, this rlhf-host speaks 1.0; use a "
-     "newer rlhf-host, or rebuild it with SDK 0.11.0"},
+     "newer rlhf-host, or rebuild it with SDK " RLHF_SDK_VERSION},
     {"ops_flag.so", "org.example.faulty sets bit 8 of the flags of its ops"},
     {"desc_flag.so", "org.example.faulty sets bit 2 of the flags of its descriptor"},
     {"host_key.so", "its option \"weight\" has a name that the host uses itself"},
