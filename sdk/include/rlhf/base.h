@@ -107,8 +107,8 @@
 // The version of the plugin contract. Each addition has a new minor (sdk/ChangeLog.md).
 #define RLHF_ABI_MAJOR 1
 #define RLHF_ABI_MINOR 0
-// The release of the program that these headers come from: <major>.<minor>.<patch>, with -rc<n> if it
-// is a candidate. It does not depend on the contract's version.
+// The release of the program that these headers come from: <major>.<minor>.<patch>, with -rc<n> if
+// it is a candidate. It does not depend on the contract's version.
 #define RLHF_SDK_VERSION "1.0.0-rc1"
 
 #ifdef __cplusplus
