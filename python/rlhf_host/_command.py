@@ -35,7 +35,10 @@ def as_settings(settings: Optional[Mapping[str, Any]]) -> List[str]:
     """Returns settings as flags. Sections may be dicts: ``{"optim": {"lr": 1e-5}}`` is ``{"optim.lr": 1e-5}``."""
     words: List[str] = []
     for path, value in _flat(settings or {}).items():
-        words += ["--set", f"{path}={json.dumps(value, ensure_ascii=False)}"]
+        try:
+            words += ["--set", f"{path}={json.dumps(value, ensure_ascii=False)}"]
+        except (TypeError, ValueError) as error:
+            raise Error(f"settings: {path} cannot be written as JSON: {error}") from None
     return words
 
 

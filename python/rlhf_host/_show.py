@@ -8,6 +8,8 @@ import sys
 import time
 from typing import Any, Dict, List, Optional
 
+from ._error import Error
+
 ERROR = "rlhf-host: error: "  # begins the last line of a command that failed
 HINT = re.compile(r"([\d: -]+ )?(go on|look closer|try it): rlhf-host ")  # a line that is of use at a command line
 
@@ -174,6 +176,8 @@ def curve(values: List[float], width: int = 120, height: int = 20) -> str:
 
 def chosen(progress: str) -> Silent:
     """Returns the display for the argument ``progress``: auto, lines or none."""
+    if progress not in ("auto", "lines", "none"):
+        raise Error(f'progress is "{progress}"; expected auto, lines or none')
     if progress == "none":
         return Silent()
     if progress == "auto" and in_notebook():

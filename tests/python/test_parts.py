@@ -27,6 +27,10 @@ class Words(unittest.TestCase):
                                       "prompts.template_vars": {"x": 1}})
         self.assertEqual(words[1::2], ["optim.lr=1e-05", 'run.note="a b"', "log.csv=false", 'prompts.template_vars={"x": 1}'])
 
+        for settings, text in (({"a.b": object()}, "settings: a.b cannot be written as JSON"), ({"a": {"b": {1}}}, "settings: a.b ")):
+            with self.assertRaisesRegex(rlhf_host.Error, text):
+                _command.as_settings(settings)
+
     def test_plugins(self):
         for given, want in (("grpo", "grpo.so"), ("imdb.so", "imdb.so"), ("length:max=3", "length.so:max=3"),
                             ("./mine", "./mine"), ("exec.so:command=a.b", "exec.so:command=a.b")):
@@ -169,6 +173,8 @@ class Notebook(unittest.TestCase):
         self.assertNotIn("try it", shown[-1])
         self.assertEqual(show.error, "bad")
         self.assertIsInstance(_show.chosen("auto"), _show.Lines)
+        with self.assertRaisesRegex(rlhf_host.Error, 'progress is "bar"; expected auto, lines or none'):
+            _show.chosen("bar")
 
 
 if __name__ == "__main__":

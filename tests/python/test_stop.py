@@ -35,12 +35,12 @@ class Stop(Case):
             calls.append(1)
             if len(calls) == 3:
                 os.kill(os.getpid(), signal.SIGINT)
-                time.sleep(60)
+                time.sleep(600)
             return [float(len(c)) for c in completions]
 
         began = time.monotonic()
         run = self.train([reward], settings={"run.phases": 100})
-        self.assertLess(time.monotonic() - began, 30)
+        self.assertLess(time.monotonic() - began, 300)
         self.assertTrue(run.checkpoint.endswith("000001"), run.checkpoint)
 
     def test_two_interrupts(self):
@@ -51,13 +51,13 @@ class Stop(Case):
             if len(calls) == 3:
                 os.kill(os.getpid(), signal.SIGINT)
                 os.kill(os.getpid(), signal.SIGINT)
-                time.sleep(60)
+                time.sleep(600)
             return [float(len(c)) for c in completions]
 
         began = time.monotonic()
         with self.assertRaises(rlhf_host.Interrupted) as caught:
             self.train([reward], settings={"run.phases": 100})
-        self.assertLess(time.monotonic() - began, 30)
+        self.assertLess(time.monotonic() - began, 300)
         self.assertIsInstance(caught.exception, KeyboardInterrupt)
         self.assertEqual(len(caught.exception.run.metrics), 1)
 
@@ -67,13 +67,13 @@ class Stop(Case):
         def reward(completions, **kwargs):
             calls.append(1)
             if len(calls) == 2:
-                time.sleep(60)
+                time.sleep(600)
             return [float(len(c)) for c in completions]
 
         began = time.monotonic()
-        error = self.failure([reward], settings={"rewards.timeout_s": 1})
-        self.assertLess(time.monotonic() - began, 30)
-        self.assertIn("did not answer within 1 s (rewards.timeout_s) while it scored 8 rows", str(error))
+        error = self.failure([reward], settings={"rewards.timeout_s": 2})
+        self.assertLess(time.monotonic() - began, 300)
+        self.assertIn("did not answer within 2 s (rewards.timeout_s) while it scored 8 rows", str(error))
         self.assertEqual(error.status, 1)
 
     def test_not_in_the_main_thread(self):
@@ -95,7 +95,7 @@ class Stop(Case):
         """)
         run = rlhf_host.Run(self.path("run"))
         with subprocess.Popen([sys.executable, "-c", script]) as caller:
-            until = time.monotonic() + 60
+            until = time.monotonic() + 300
             while not run.metrics and time.monotonic() < until:
                 time.sleep(0.05)
             caller.kill()
