@@ -14,6 +14,8 @@ static const struct setting shape[N_SHAPE] = {{"vocab_size", "61"},
                                               {"max_position_embeddings", "24"}};
 
 #define MISSING "-2147483648" // RLHF_TF_MISSING
+#define WINDOW_MISSING                                                                             \
+    "sliding_window is null or 0, but layer 0 has a window, because layer_types is missing"
 
 struct a_case {
     const char *plugin;
@@ -199,7 +201,10 @@ static void test_refused(void **state) {
          "sliding_attention.rope_type \"yarn\" is not implemented; known: default, linear"},
         {"olmo3",
          {{"sliding_window", "0"}, {"layer_types", "sliding_attention,full_attention"}},
-         "layer_types has \"sliding_attention\" for layer 0, but sliding_window is null"},
+         "layer_types has \"sliding_attention\" for layer 0, but sliding_window is null or 0"},
+        {"olmo3", {{"sliding_window", "0"}}, WINDOW_MISSING},
+        {"gemma3_text", {{"sliding_window", "0"}}, WINDOW_MISSING},
+        {"vaultgemma", {{"sliding_window", "0"}}, WINDOW_MISSING},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         check(&cases[i]);
@@ -233,6 +238,12 @@ static void test_accepted(void **state) {
         {"llama", {{"partial_rotary_factor", "1"}}, NULL},
         {"smollm3", {{"no_rope_layers", "1,1,0,1"}}, NULL}, // more than layers
         {"vaultgemma", {{"sliding_window", "8"}}, NULL},    // without caps
+        {"gemma3_text",
+         {{"sliding_window", "0"}, {"sliding_window_pattern", "1"}},
+         NULL}, // no layer
+        {"gemma3_text",
+         {{"sliding_window", "0"}, {"layer_types", "full_attention,full_attention"}},
+         NULL},
         {"smollm3", {{"sliding_window", "8"}}, NULL},
         {"smollm3", {{"use_sliding_window", "1"}, {"sliding_window", "24"}}, NULL},
     };

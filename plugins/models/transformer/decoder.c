@@ -272,7 +272,7 @@ static rlhf_status check_layer_types(const rlhf_host *host, const config *c, uin
             (long long)n,
             !(reads & (RLHF_TF_READS_USE_WINDOW | RLHF_TF_READS_KINDS))
                 ? "this model_type has no windows"
-            : reads & RLHF_TF_READS_KINDS || c->use_sliding_window ? "sliding_window is null"
+            : reads & RLHF_TF_READS_KINDS || c->use_sliding_window ? "sliding_window is null or 0"
                                                                    : "use_sliding_window is false");
     }
     if (n && n < c->num_hidden_layers)
@@ -280,6 +280,20 @@ static rlhf_status check_layer_types(const rlhf_host *host, const config *c, uin
                           "config.json: layer_types has items for %lld of the %lld layers; it must "
                           "have one for each",
                           (long long)n, (long long)c->num_hidden_layers);
+    return RLHF_OK;
+}
+
+// Refuses layers that have a window because layer_types is missing, if the config gives no window.
+// transformers opens such a model, and its first forward pass fails.
+static rlhf_status check_layer_kinds(const rlhf_host *host, const config *c,
+                                     const struct rlhf_tf_family *f) {
+    for (int64_t i = 0; !c->layer_types[0] && i < c->num_hidden_layers; i++)
+        if (rlhf_tf_is_sliding(c, f, i))
+            return rlhf_failf(host, RLHF_E_INVALID,
+                              "config.json: sliding_window is null or 0, but layer %lld has a "
+                              "window, because layer_types is missing; write an integer of at "
+                              "least 1, or layer_types with \"full_attention\" for each layer",
+                              (long long)i);
     return RLHF_OK;
 }
 
@@ -302,6 +316,7 @@ static rlhf_status windows_read(const rlhf_host *host, const config *c,
                           "the layers that do not rotate, is not implemented",
                           (long long)given);
     RLHF_TRY(check_layer_types(host, c, reads, window));
+    if (kinds && !window) RLHF_TRY(check_layer_kinds(host, c, f));
     if (window >= c->max_position_embeddings || !window) return RLHF_OK;
     if (all) {
         a->window = (int32_t)window;
