@@ -99,7 +99,7 @@ def check_adapters(host, root):
 
     wrong = 0
     for name, targets in (("gpt2", ["c_attn", "c_proj", "c_fc"]), ("qwen3", "all-linear"), ("llama3", ["q_proj", "o_proj"]),
-                          ("gemma3", "all-linear"), ("olmo2", "all-linear")):
+                          ("gemma3", "all-linear"), ("olmo2", "all-linear"), ("olmo3", "all-linear")):
         base, where = os.path.abspath(f"{root}/{name}"), f"{root}/{name}-adapter"
         model = hf.AutoModelForCausalLM.from_pretrained(base)
         made = peft.get_peft_model(model, peft.LoraConfig(r=4, lora_alpha=8, target_modules=targets,
