@@ -45,6 +45,7 @@ struct rlhf__held_out {
     struct rlhf__reward_tallies *tallies; // of the rewards that score held-out responses
 };
 
+#define RLHF__ESTIMATED_ROWS 256 // held-out rows of a file on which a measurement is estimated
 #define RLHF__DEFAULT_PHASES 100 // if the rows never end and run.phases is not set
 
 struct rlhf__ahead;
@@ -53,6 +54,12 @@ struct rlhf__feed;
 struct rlhf__recorded;
 struct rlhf__actor_order;
 struct rlhf__sampled;
+
+// The calls that estimate how long a measurement of held-out rows takes.
+struct rlhf__held_out_estimate {
+    double share; // the part of the rows that the calls covered; 0: there are no held-out rows
+    uint32_t responses; // that a measurement samples; the calls sampled two tokens of each
+};
 
 struct rlhf__feed_ops {
     // Put the next rows into *x, which is zeroed. `first` is the number of the first of these rows
@@ -85,6 +92,11 @@ struct rlhf__feed_ops {
     // rows. [step]
     rlhf_status (*evaluate)(struct rlhf__feed *, const struct rlhf__held_out *,
                             struct rlhf__error *err);
+    // Make the calls that measuring some of the held-out rows would make. Nothing is computed,
+    // because the models are on a memory plan. NULL: the feed does not measure held-out rows.
+    // [step]
+    rlhf_status (*estimate_held_out)(struct rlhf__feed *, struct rlhf__held_out_estimate *,
+                                     struct rlhf__error *err);
     // Must be called before the models are closed. [main]
     void (*destroy)(struct rlhf__feed *);
 };

@@ -101,6 +101,27 @@ static rlhf_status preference_evaluate(struct rlhf__feed *feed, const struct rlh
     return RLHF_OK;
 }
 
+// Measure the first held-out rows on a memory plan, with any gain and bias of the head.
+static rlhf_status estimate_held_out(struct rlhf__feed *feed, struct rlhf__held_out_estimate *out,
+                                     struct rlhf__error *err) {
+    const struct rlhf__preferences *set = of(feed)->held_out;
+    const struct rlhf__cast *cast = feed->env->cast;
+    const struct rlhf__evaluating how = {.most = RLHF__ESTIMATED_ROWS};
+    const struct rlhf__reward_model rm = {cast->policy, {.pooling = RLHF_POOL_MEAN, .gain = 1}};
+    struct rlhf__preference_quality pairs;
+    struct rlhf__completion_quality completions;
+    const int64_t rows = set ? rlhf__preferences_count(set) : 0;
+    *out = (struct rlhf__held_out_estimate){0};
+    if (rows == 0) return RLHF_OK;
+    out->share = (double)rlhf__evaluating_rows(&how, rows) / (double)rows;
+    if (cast->plan.source == RLHF_SOURCE_COMPLETIONS)
+        return rlhf__evaluate_policy_completions(cast->policy, cast->reference, set, &how,
+                                                 &completions, err);
+    if (cast->plan.heads & RLHF_HEAD_SCORE)
+        return rlhf__evaluate_preferences(&rm, set, &how, &pairs, err);
+    return rlhf__evaluate_policy_preferences(cast->policy, cast->reference, set, &how, &pairs, err);
+}
+
 // ---- life ----
 
 static void preference_destroy(struct rlhf__feed *f) {
@@ -113,6 +134,7 @@ static const struct rlhf__feed_ops preference_ops = {.next = preference_next,
                                                      .largest = rlhf__feed_largest,
                                                      .order = preference_order,
                                                      .evaluate = preference_evaluate,
+                                                     .estimate_held_out = estimate_held_out,
                                                      .destroy = preference_destroy};
 
 static struct rlhf__preference_opts row_opts(const struct preference_feed *f,

@@ -252,6 +252,15 @@ static rlhf_status prompt_estimate(struct rlhf__feed *feed, const struct rlhf__e
     return st;
 }
 
+static rlhf_status prompt_estimate_held_out(struct rlhf__feed *feed,
+                                            struct rlhf__held_out_estimate *out,
+                                            struct rlhf__error *err) {
+    const struct prompt_feed *f = look(feed);
+    *out = (struct rlhf__held_out_estimate){0};
+    if (!f->held_out) return RLHF_OK;
+    return rlhf__prompt_sampling_estimate_held_out(&f->sampling, f->held_out, out, err);
+}
+
 rlhf_status rlhf__prompt_feed_estimate_ahead(struct rlhf__feed *feed,
                                              const struct rlhf__experience *x, rlhf_gen **cache,
                                              struct rlhf__error *err) {
@@ -273,6 +282,7 @@ static const struct rlhf__feed_ops prompt_ops = {.next = prompt_next,
                                                  .ready = prompt_ready,
                                                  .check = prompt_check,
                                                  .evaluate = prompt_evaluate,
+                                                 .estimate_held_out = prompt_estimate_held_out,
                                                  .destroy = prompt_destroy};
 
 static rlhf_status open_feed(struct prompt_feed *f, struct rlhf__error *err) {

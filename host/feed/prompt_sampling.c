@@ -106,26 +106,47 @@ rlhf_status rlhf__prompt_sampling_overlap(const struct rlhf__prompt_sampling *p,
 
 // ---- the memory estimate ----
 
-rlhf_status rlhf__prompt_sampling_estimate(const struct rlhf__prompt_sampling *p,
-                                           const struct rlhf__model *m, uint32_t longest,
-                                           const struct rlhf__experience *x, rlhf_gen **cache,
-                                           struct rlhf__error *err) {
-    struct rlhf__rollout_request q = rlhf__prompt_sampling_batch(p);
+// Sample two tokens for each of q.n rows. `source` has their prompts; NULL: the first prompts.
+static rlhf_status sample_two(struct rlhf__rollout_request q, const int64_t *source,
+                              struct rlhf__error *err) {
     struct rlhf__rows few = {0};
-    q.model = m;
     q.stream = "estimate";
-    q.n = p->slots;
     q.max_new = q.max_new < 2 ? q.max_new : 2;
     q.keep_support = 0;
     q.rules = NULL;
     int64_t *row = calloc(q.n, sizeof *row);
     if (!row) return RLHF__NOMEM(err, "out of memory for %u prompts", q.n);
     for (uint32_t i = 0; i < q.n; i++)
-        row[i] = x->rows.source[i];
-    rlhf_status st = open_cache(p, m, longest, cache, err);
-    q.cache = *cache;
-    if (st == RLHF_OK) st = rlhf__rollout(&q, row, &few, NULL, err);
+        row[i] = source ? source[i] : i;
+    const rlhf_status st = rlhf__rollout(&q, row, &few, NULL, err);
     rlhf__rows_finish(&few);
     free(row);
     return st;
+}
+
+rlhf_status rlhf__prompt_sampling_estimate(const struct rlhf__prompt_sampling *p,
+                                           const struct rlhf__model *m, uint32_t longest,
+                                           const struct rlhf__experience *x, rlhf_gen **cache,
+                                           struct rlhf__error *err) {
+    struct rlhf__rollout_request q = rlhf__prompt_sampling_batch(p);
+    q.model = m;
+    q.n = p->slots;
+    RLHF_TRY(open_cache(p, m, longest, cache, err));
+    q.cache = *cache;
+    return sample_two(q, x->rows.source, err);
+}
+
+rlhf_status rlhf__prompt_sampling_estimate_held_out(const struct rlhf__prompt_sampling *p,
+                                                    const struct rlhf__prompts *held_out,
+                                                    struct rlhf__held_out_estimate *out,
+                                                    struct rlhf__error *err) {
+    struct rlhf__rollout_request q = rlhf__prompt_sampling_request(p);
+    const int64_t all = rlhf__prompts_count(held_out);
+    q.prompts = held_out;
+    q.group = 1;
+    q.n = all < p->slots ? (uint32_t)all : p->slots;
+    if (all == 0) return RLHF_OK;
+    *out = (struct rlhf__held_out_estimate){.share = (double)q.n / (double)all,
+                                            .responses = (uint32_t)all};
+    return sample_two(q, NULL, err);
 }

@@ -48,4 +48,10 @@ rlhf_status rlhf__prompt_sampling_estimate(const struct rlhf__prompt_sampling *,
                                            const struct rlhf__experience *x, rlhf_gen **cache,
                                            struct rlhf__error *err);
 
+// The same for the held-out prompts, with one response for each. Closes the cache. [step]
+rlhf_status rlhf__prompt_sampling_estimate_held_out(const struct rlhf__prompt_sampling *,
+                                                    const struct rlhf__prompts *held_out,
+                                                    struct rlhf__held_out_estimate *out,
+                                                    struct rlhf__error *err);
+
 #endif

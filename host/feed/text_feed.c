@@ -89,6 +89,24 @@ static rlhf_status evaluate_text(struct rlhf__feed *feed, const struct rlhf__hel
     return RLHF_OK;
 }
 
+// Measure the first held-out rows, as both functions above would, on a memory plan.
+static rlhf_status estimate_held_out(struct rlhf__feed *feed, struct rlhf__held_out_estimate *out,
+                                     struct rlhf__error *err) {
+    const struct text_feed *f = of(feed);
+    const struct rlhf__model *policy = feed->env->cast->policy;
+    const struct rlhf__evaluating how = {.most = RLHF__ESTIMATED_ROWS};
+    struct rlhf__label_quality labels;
+    struct rlhf__text_quality text;
+    const int64_t rows = f->held_out ? rlhf__dataset_rows(f->held_out) : 0;
+    *out = (struct rlhf__held_out_estimate){0};
+    if (rows == 0) return RLHF_OK;
+    out->share = (double)rlhf__evaluating_rows(&how, rows) / (double)rows;
+    if (f->labeled)
+        return rlhf__evaluate_labels(policy, f->held_out, f->max_tokens, &how, &labels, err);
+    return rlhf__evaluate_text(policy, f->held_out, feed->env->config->data.assistant_only, &how,
+                               &text, err);
+}
+
 // ---- life ----
 
 static void text_destroy(struct rlhf__feed *f) {
@@ -101,11 +119,13 @@ static const struct rlhf__feed_ops text_ops = {.next = text_next,
                                                .largest = rlhf__feed_largest,
                                                .order = text_order,
                                                .evaluate = evaluate_text,
+                                               .estimate_held_out = estimate_held_out,
                                                .destroy = text_destroy};
 static const struct rlhf__feed_ops labeled_ops = {.next = text_next,
                                                   .largest = rlhf__feed_largest,
                                                   .order = text_order,
                                                   .evaluate = evaluate_labels,
+                                                  .estimate_held_out = estimate_held_out,
                                                   .destroy = text_destroy};
 
 rlhf_status rlhf__text_feed_open(const struct rlhf__feed_env *env, struct rlhf__labels *labels,

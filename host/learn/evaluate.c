@@ -211,7 +211,8 @@ rlhf_status rlhf__evaluate_text(const struct rlhf__model *m, const struct rlhf__
     struct chunk c = {.how = how};
     struct scored_row row = {0};
     rlhf_status st = RLHF_OK;
-    for (int64_t i = 0; st == RLHF_OK && i < rlhf__dataset_rows(ds); i++) {
+    const int64_t rows = rlhf__evaluating_rows(how, rlhf__dataset_rows(ds));
+    for (int64_t i = 0; st == RLHF_OK && i < rows; i++) {
         if (is_stopped(how)) st = stopped(err);
         if (st == RLHF_OK) st = read_row(m, ds, i, assistant_only, &row, err);
         if (st != RLHF_OK) break;
@@ -295,7 +296,8 @@ rlhf_status rlhf__evaluate_labels(const struct rlhf__model *m, const struct rlhf
     struct chunk c = {.how = how};
     struct rlhf__ids ids = {0};
     rlhf_status st = RLHF_OK;
-    for (int64_t i = 0; st == RLHF_OK && i < rlhf__dataset_rows(ds); i++) {
+    const int64_t rows = rlhf__evaluating_rows(how, rlhf__dataset_rows(ds));
+    for (int64_t i = 0; st == RLHF_OK && i < rows; i++) {
         struct rlhf__data_row row = rlhf__dataset_row(ds, i);
         char where[512];
         rlhf__dataset_where(ds, i, where, sizeof where);

@@ -16,7 +16,13 @@ struct rlhf__team;
 struct rlhf__evaluating {
     const volatile sig_atomic_t *cancelled; // checked between microbatches (RLHF_E_CANCELLED)
     struct rlhf__team *team;                // the ranks that divide the rows
+    int64_t most;                           // measure the first rows only; 0: all rows
 };
+
+// Returns how many of n rows are measured. [any]
+static inline int64_t rlhf__evaluating_rows(const struct rlhf__evaluating *how, int64_t n) {
+    return how->most > 0 && how->most < n ? how->most : n;
+}
 
 struct rlhf__text_quality {
     double nats;                 // sum over all scored tokens

@@ -121,13 +121,13 @@ static int64_t tokens_of(const struct rlhf__preference *p) {
     return tokens;
 }
 
-// Pick the next rows, from `at` onward. Returns their number, which is small, so that cancelling
-// takes effect soon.
-static uint32_t pick_chunk(const struct rlhf__preferences *set, int64_t at, int64_t *pick) {
+// Pick the next of the first `rows` rows, from `at` onward. Returns their number, which is small,
+// so that cancelling takes effect soon.
+static uint32_t pick_chunk(const struct rlhf__preferences *set, int64_t at, int64_t rows,
+                           int64_t *pick) {
     int64_t tokens = 0;
     uint32_t n = 0;
-    while (n < CHUNK_ROWS && at + n < rlhf__preferences_count(set) &&
-           tokens < RLHF__MICROBATCH_TOKENS) {
+    while (n < CHUNK_ROWS && at + n < rows && tokens < RLHF__MICROBATCH_TOKENS) {
         const struct rlhf__preference p = rlhf__preferences_get(set, at + n);
         tokens += tokens_of(&p);
         pick[n] = at + n;
@@ -138,10 +138,11 @@ static uint32_t pick_chunk(const struct rlhf__preferences *set, int64_t at, int6
 
 static rlhf_status measure(const struct measured *m, const struct rlhf__preferences *set,
                            const struct counted *out, struct rlhf__error *err) {
-    int64_t rows = rlhf__preferences_count(set), pick[CHUNK_ROWS];
+    const int64_t rows = rlhf__evaluating_rows(m->how, rlhf__preferences_count(set));
+    int64_t pick[CHUNK_ROWS];
     rlhf_status st = RLHF_OK;
     for (int64_t at = 0; st == RLHF_OK && at < rows;) {
-        const uint32_t n = pick_chunk(set, at, pick);
+        const uint32_t n = pick_chunk(set, at, rows, pick);
         st = check_cancelled(m, err);
         if (st == RLHF_OK) st = score_rows(m, set, pick, n, out, err);
         at += n;

@@ -38,51 +38,89 @@ static rlhf_status feed(const rlhf_compute *t, rlhf_dev src, int32_t dim, rlhf_d
     return t->convert(t->ctx, x, dtype, src, RLHF_F32, n);
 }
 
+// The time of all repeats of a call.
+struct repeats {
+    double elapsed, cpu; // cpu: processor time of this process
+};
+
+// The part of the threads' time in which they had a processor.
+static double share_of(const struct repeats *all, uint32_t threads) {
+    return all->elapsed > 0 ? all->cpu / all->elapsed / (threads ? threads : 1) : 1;
+}
+
+#define BUSY      0.75 // below this share, other programs use the processors
+#define BUSY_MORE 6    // then the repeats take this many budgets, because single ones vary
+
+static int is_busy(const rlhf_compute *t, const struct repeats *all) {
+    return t->device == RLHF_DEVICE_CPU && share_of(all, t->threads) < BUSY;
+}
+
+// Returns 1 if a measurement that began at `start` needs more repeats.
+static int is_short(const rlhf_compute *t, const struct repeats *all, double start, double budget) {
+    const double spent = rlhf__seconds() - start;
+    return spent < budget || (spent < BUSY_MORE * budget && is_busy(t, all));
+}
+
 // Repeats a matrix product until `budget` (in seconds) is spent. `rows` is the number of rows of
-// its input. Returns the highest speed, or 0 on failure.
+// its input. Returns the highest speed, or 0 on failure. If other programs use the processors, the
+// speed is that in the processor time that the threads got. Adds the repeats to *all.
 static double best_product(const rlhf_compute *t, int32_t dtype, int32_t dim, uint32_t rows,
-                           double budget) {
+                           double budget, struct repeats *all) {
     uint64_t size = rlhf_dtype_size(dtype);
     if (!RLHF_COMPUTE_HAS(t, linear)) return 0;
     rlhf_dev src = NULL, x = NULL, y = NULL;
     rlhf_weight *w = NULL;
-    double best = 0;
+    double best = 0, best_cpu = 0;
     if (t->alloc(t->ctx, (uint64_t)dim * (uint64_t)dim * 4, &src) == RLHF_OK &&
         t->alloc(t->ctx, (uint64_t)rows * (uint64_t)dim * size, &x) == RLHF_OK &&
         t->alloc(t->ctx, (uint64_t)rows * (uint64_t)dim * size, &y) == RLHF_OK &&
         t->weight_create(t->ctx, dim, dim, dtype, 0, &w) == RLHF_OK &&
         feed(t, src, dim, x, dtype, rows) == RLHF_OK && t->weight_pack(t->ctx, w, src) == RLHF_OK) {
         double flops = 2.0 * (double)rows * (double)dim * (double)dim, start = rlhf__seconds();
-        for (int i = 0; i < 3 || rlhf__seconds() - start < budget; i++) {
-            double from = rlhf__seconds();
+        for (int i = 0; i < 3 || is_short(t, all, start, budget); i++) {
+            const double from = rlhf__seconds(), cpu = rlhf__cpu_seconds();
             if (t->linear(t->ctx, y, dtype, 0, x, w, NULL, rows) != RLHF_OK ||
                 t->sync(t->ctx) != RLHF_OK)
                 break;
-            double speed = flops / (rlhf__seconds() - from);
-            if (i > 0 && speed > best) best = speed; // the first product also prepares the kernel
+            const double took = rlhf__seconds() - from, speed = flops / took;
+            if (i == 0) continue; // the first product also prepares the kernel
+            const double used = rlhf__cpu_seconds() - cpu;
+            if (speed > best) best = speed;
+            if (used > 0 && flops * t->threads / used > best_cpu)
+                best_cpu = flops * t->threads / used;
+            all->elapsed += took;
+            all->cpu += used;
         }
     }
     t->weight_destroy(t->ctx, w);
     t->release(t->ctx, src);
     t->release(t->ctx, x);
     t->release(t->ctx, y);
-    return best;
+    return best_cpu > best && is_busy(t, all) ? best_cpu : best;
 }
 
 #define LARGE 1024
 #define SLOW  2e10 // FLOPs per second
 
-double rlhf__speed_peak(const rlhf_compute *t, int32_t dtype) {
-    double small = best_product(t, dtype, 256, 32, 0.002);
+// Sets *large to the repeats of the largest product, or to 0 if the backend is slow.
+static double peak(const rlhf_compute *t, int32_t dtype, struct repeats *large) {
+    struct repeats other = {0};
+    *large = (struct repeats){0};
+    double small = best_product(t, dtype, 256, 32, 0.002, &other);
     if (small < SLOW) return small; // a large product would take seconds on this slow backend
-    double best = best_product(t, dtype, LARGE, LARGE, 0.05);
+    double best = best_product(t, dtype, LARGE, LARGE, 0.05, large);
     // A GPU needs a larger product, so measure the largest one that fits the GPU's memory.
     for (int32_t dim = 8192; t->device != RLHF_DEVICE_CPU && best > 1e12 && dim > 1024; dim /= 2) {
-        double large = best_product(t, dtype, dim, (uint32_t)dim, 0.05);
-        if (large > best) best = large;
-        if (large > 0) break;
+        double larger = best_product(t, dtype, dim, (uint32_t)dim, 0.05, &other);
+        if (larger > best) best = larger;
+        if (larger > 0) break;
     }
     return best;
+}
+
+double rlhf__speed_peak(const rlhf_compute *t, int32_t dtype) {
+    struct repeats large;
+    return peak(t, dtype, &large);
 }
 
 uint64_t rlhf__speed_peak_bytes(const rlhf_compute *t, int32_t dtype) {
@@ -195,7 +233,8 @@ int rlhf__speed_measure(const rlhf_compute *t, int32_t dtype, struct rlhf__speed
     if (t->device != RLHF_DEVICE_CPU || !RLHF_COMPUTE_HAS(t, attention) ||
         !RLHF_COMPUTE_HAS(t, lm_head) || !RLHF_COMPUTE_HAS(t, add))
         return 0;
-    const double product = rlhf__speed_peak(t, dtype);
+    struct repeats large;
+    const double product = peak(t, dtype, &large);
     if (product >= SLOW / 10 && prepare(&x) == RLHF_OK) {
         x.call = call_add;
         const double add = least_time(&x);
@@ -210,7 +249,8 @@ int rlhf__speed_measure(const rlhf_compute *t, int32_t dtype, struct rlhf__speed
                                         .memory = 12.0 * ELEMENTS / add,
                                         .attention = 4.0 * HEADS * HEAD_DIM * TOTAL * (TOKENS + 1) /
                                                      2 / attention,
-                                        .word = words / head};
+                                        .word = words / head,
+                                        .share = share_of(&large, t->threads)};
     }
     t->weight_destroy(t->ctx, x.weight);
     t->release(t->ctx, x.a);
@@ -218,6 +258,8 @@ int rlhf__speed_measure(const rlhf_compute *t, int32_t dtype, struct rlhf__speed
     t->release(t->ctx, x.c);
     return out->product > 0;
 }
+
+int rlhf__speed_busy(const struct rlhf__speed *s) { return s->share > 0 && s->share < BUSY; }
 
 // ---- the estimate ----
 

@@ -17,11 +17,17 @@ struct rlhf__speed {
     double memory;    // bytes per second that an elementwise operation reads and writes
     double attention; // FLOPs per second of attention
     double word;      // logits per second of the LM head, apart from its GEMM
+    double share;     // processor time of large GEMMs, divided by the threads' elapsed time
 };
 
-// Measures *out in about 0.1 s. Returns 0 if the speeds cannot be measured, among others because
-// the backend is too slow for the measurement, or is not a CPU. Then *out is all 0. [step]
+// Measures *out in about 0.1 s. The speeds are those of the fastest calls. If other programs use
+// the processors, that of GEMMs is by processor time, and the measurement takes about 0.4 s.
+// Returns 0 if the speeds cannot be measured, among others because the backend is too slow for the
+// measurement, or is not a CPU. Then *out is all 0. [step]
 int rlhf__speed_measure(const rlhf_compute *, int32_t dtype, struct rlhf__speed *out);
+
+// Returns 1 if other programs used the threads' processors during the measurement. [any]
+int rlhf__speed_busy(const struct rlhf__speed *);
 
 // Returns an estimate of the seconds that a call takes. Reads the same members as workspace_bytes
 // of the table. [any]

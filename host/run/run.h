@@ -74,7 +74,11 @@ struct rlhf__phase_seconds {
     double passes;  // forward passes of the reference, named models, critic and policy
     double scoring; // in models that rewards open
     double update;
-    double tokens; // of a response
+    double tokens;   // of a response
+    double held_out; // of one measurement of held-out rows; 0: there are none
+    // The part of their time that the threads got while speeds were measured, if other programs
+    // used the processors; 0: they did not.
+    double share;
 };
 
 struct rlhf__run {

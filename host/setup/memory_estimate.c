@@ -179,6 +179,17 @@ static void count_host(const struct rlhf__run *r, const struct rlhf__rows *e, ui
 
 // ---- all of it ----
 
+// Estimate the time of a measurement of held-out rows. If it fails, the run reports the error when
+// it measures the rows.
+static void measure_held_out(const struct rlhf__run *r, uint32_t rows, double *at,
+                             struct rlhf__phase_seconds *s) {
+    struct rlhf__held_out_estimate e;
+    struct rlhf__error failed;
+    if (!(s->update > 0) || !r->feed->ops->estimate_held_out) return;
+    if (r->feed->ops->estimate_held_out(r->feed, &e, &failed) != RLHF_OK) return;
+    rlhf__time_held_out(r, &e, rows, rlhf__time_lap(r, at), s);
+}
+
 static rlhf_status run_phase(const struct rlhf__run *r, struct rlhf__phase *p,
                              const struct planned_models *t, struct rlhf__phase_seconds *s,
                              struct rlhf__error *err) {
@@ -195,9 +206,11 @@ static rlhf_status run_phase(const struct rlhf__run *r, struct rlhf__phase *p,
         s->passes *= r->feed->typical;
         s->update *= r->feed->typical;
     }
-    if (!r->feed->ops->estimate) return RLHF_OK;
-    RLHF_TRY(r->feed->ops->estimate(r->feed, &p->x, err));
-    rlhf__time_sampling(r, &p->x.rows, rlhf__time_lap(r, &at), s);
+    if (r->feed->ops->estimate) {
+        RLHF_TRY(r->feed->ops->estimate(r->feed, &p->x, err));
+        rlhf__time_sampling(r, &p->x.rows, rlhf__time_lap(r, &at), s);
+    }
+    measure_held_out(r, p->x.rows.n, &at, s);
     return RLHF_OK;
 }
 

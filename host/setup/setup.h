@@ -195,7 +195,12 @@ double rlhf__time_lap(const struct rlhf__run *, double *at);
 // rows of e, in `took` seconds. [any]
 void rlhf__time_sampling(const struct rlhf__run *, const struct rlhf__rows *e, double took,
                          struct rlhf__phase_seconds *s);
-// Log how long a phase and the rest of the run will take, if r->seconds is set. [main]
+// Set s->held_out. The feed has made the calls of `e` in `took` seconds. `rows` is the number of a
+// phase's rows. [any]
+void rlhf__time_held_out(const struct rlhf__run *, const struct rlhf__held_out_estimate *e,
+                         uint32_t rows, double took, struct rlhf__phase_seconds *s);
+// Log how long a phase and the rest of the run will take, if r->seconds is set. If the machine is
+// busy, also log how long the run would take with this load. [main]
 void rlhf__say_time(const struct rlhf__run *);
 
 // ---- defaults: tuned_defaults.c ----

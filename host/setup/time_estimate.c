@@ -17,6 +17,7 @@ void rlhf__time_begin(struct rlhf__run *r) {
     rlhf__running_end(&before);
     if (!measured) return;
     r->report.peak_flops = speed.product;
+    r->seconds.share = rlhf__speed_busy(&speed) ? speed.share : 0;
     rlhf__memory_plan_time(r->memory_plan, &speed);
 }
 
@@ -26,13 +27,29 @@ double rlhf__time_lap(const struct rlhf__run *r, double *at) {
     return took;
 }
 
+// Returns the seconds in which rows get responses of `tokens` tokens. The plan has sampled two
+// tokens for `share` of the rows, in `took` seconds.
+static double sampling_seconds(const struct rlhf__run *r, double tokens, double took,
+                               double share) {
+    return (took + (tokens - 2) * rlhf__memory_plan_step_seconds(r->memory_plan)) / share;
+}
+
 void rlhf__time_sampling(const struct rlhf__run *r, const struct rlhf__rows *e, double took,
                          struct rlhf__phase_seconds *s) {
-    const double step = rlhf__memory_plan_step_seconds(r->memory_plan);
     uint32_t slots = rlhf__compute_slots(r->session.compute->table, r->config->sampling.slots);
     if (slots > e->n) slots = e->n;
     s->tokens = (double)rlhf__rows_response_tokens(e, 0, e->n) / (double)e->n;
-    s->sampling = (took + (s->tokens - 2) * step) * (double)e->n / (double)slots;
+    s->sampling = sampling_seconds(r, s->tokens, took, (double)slots / (double)e->n);
+}
+
+void rlhf__time_held_out(const struct rlhf__run *r, const struct rlhf__held_out_estimate *e,
+                         uint32_t rows, double took, struct rlhf__phase_seconds *s) {
+    if (!(e->share > 0)) return;
+    const double tokens = (double)r->config->sampling.max_new_tokens;
+    s->held_out = took / e->share;
+    if (e->responses)
+        s->held_out =
+            sampling_seconds(r, tokens, took, e->share) + s->scoring * e->responses / rows;
 }
 
 // A duration as a string: "0.4 s", "34 s", "12 min", "3.5 h" or "2.1 days".
@@ -59,12 +76,23 @@ static void append_part(struct rlhf__buf *list, const char *name, double s) {
     if (s > 0) rlhf__buf_printf(list, "%s%s %s", list->len ? ", " : "", name, duration(s).text);
 }
 
+// Returns how often the rest of the run will measure held-out rows: before the first phase, if
+// rewards score responses, every data.eval_every phases, and after the last phase.
+static int64_t measurements(const struct rlhf__run *r) {
+    const int64_t every = r->config->data.eval_every, done = r->count.phase;
+    const int64_t first = done == 0 && rlhf__cast_has_rewards(&r->cast);
+    const int64_t between = every > 0 ? (r->count.phases - 1) / every - done / every : 0;
+    return first + between + 1;
+}
+
 void rlhf__say_time(const struct rlhf__run *r) {
     const struct rlhf__phase_seconds *s = &r->seconds;
     const double phase = s->sampling + s->passes + s->scoring + s->update;
     const int64_t left = r->count.phases - r->count.phase;
+    const int64_t measured = s->held_out > 0 ? measurements(r) : 0;
+    const double all = phase * (double)left + s->held_out * (double)measured;
     struct rlhf__buf parts = RLHF__BUF_INIT;
-    char length[64] = "";
+    char length[64] = "", held_out[120] = "", busy[200] = "";
     if (!(phase > 0) || left <= 0) return;
     append_part(&parts, "sampling", s->sampling);
     append_part(&parts, "passes without gradients", s->passes);
@@ -72,9 +100,18 @@ void rlhf__say_time(const struct rlhf__run *r) {
     append_part(&parts, "update", s->update);
     if (s->sampling > 0)
         snprintf(length, sizeof length, " if all responses have %.0f tokens", s->tokens);
+    if (measured > 0)
+        snprintf(held_out, sizeof held_out, " and %lld measurement%s of held-out rows (%s%s)",
+                 (long long)measured, measured == 1 ? "" : "s", duration(s->held_out).text,
+                 measured == 1 ? "" : " each");
+    if (s->share > 0)
+        snprintf(busy, sizeof busy,
+                 "; other programs or a limit leave this process %.0f %% of its threads' time: "
+                 "about %s with this load",
+                 100 * s->share, duration(all / s->share).text);
     rlhf__logf(r->report.log, RLHF_LOG_INFO,
-               "time, estimated: %s per phase (%s)%s, %s for %lld phase%s", duration(phase).text,
-               rlhf__buf_text(&parts), length, duration(phase * (double)left).text, (long long)left,
-               left == 1 ? "" : "s");
+               "time, estimated: %s per phase (%s)%s, %s for %lld phase%s%s%s",
+               duration(phase).text, rlhf__buf_text(&parts), length, duration(all).text,
+               (long long)left, left == 1 ? "" : "s", held_out, busy);
     rlhf__buf_finish(&parts);
 }

@@ -35,6 +35,25 @@ static void a_dry_run_lists_every_buffer(void **state) {
     e2e_says(t, "\"total_bytes\": ");
 }
 
+// The time of a run includes that of measuring held-out rows. Without rewards, they are not
+// measured before the first phase.
+static void a_dry_run_estimates_the_time_of_held_out_rows(void **state) {
+    struct e2e *t = *state;
+    static const char *const sft =
+        "--algo sft.so --policy model --set policy.init=random --set data.path=texts.jsonl --set "
+        "data.eval_path=held.jsonl --set batch.size=1 --set log.progress=off --dry-run ";
+    e2e_write(t, "held.txt", "It was\nThe film\nI think\nA day\nNow\n"); // more rows than slots
+    e2e_write(t, "texts.jsonl", "{\"text\": \"It was good.\"}\n{\"text\": \"It was bad.\"}\n");
+    e2e_write(t, "held.jsonl", "{\"text\": \"The film was long.\"}\n");
+    assert_int_equal(e2e_run(t, PPO "--dry-run"), 0);
+    e2e_says(t, "time, estimated: ");
+    assert_null(strstr(t->out, "held-out"));
+    assert_int_equal(e2e_run(t, PPO "--set data.eval_path=held.txt --dry-run"), 0);
+    e2e_says(t, " for 1 phase and 2 measurements of held-out rows (");
+    assert_int_equal(e2e_run(t, "%s --phases 4 --set data.eval_every=2", sft), 0);
+    e2e_says(t, " for 4 phases and 2 measurements of held-out rows (");
+}
+
 // A language model that a reward opens is counted before it is loaded.
 static void a_rewards_language_model_is_counted(void **state) {
     struct e2e *t = *state;
@@ -234,6 +253,8 @@ static void a_model_that_cannot_be_counted(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_dry_run_lists_every_buffer, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_dry_run_estimates_the_time_of_held_out_rows, e2e_setup,
+                                        e2e_teardown),
         cmocka_unit_test_setup_teardown(a_rewards_language_model_is_counted, e2e_setup,
                                         e2e_teardown),
         cmocka_unit_test_setup_teardown(a_dry_run_loads_nothing, e2e_setup, e2e_teardown),

@@ -1,4 +1,4 @@
-// clock.h: a clock to measure durations, and the time of day.
+// clock.h: clocks to measure durations and processor time, and the time of day.
 #ifndef RLHF_CORE_BASE_CLOCK_H
 #define RLHF_CORE_BASE_CLOCK_H
 
@@ -11,6 +11,13 @@ static inline double rlhf__seconds(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+// Seconds of processor time that the threads of this process have used. [any]
+static inline double rlhf__cpu_seconds(void) {
+    struct timespec used;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return (double)used.tv_sec + 1e-9 * (double)used.tv_nsec;
 }
 
 #define RLHF__UTC_BYTES 25
