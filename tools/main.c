@@ -3,6 +3,7 @@
 #include "cmd/cli.h"
 #include "cmd/help.h"
 #include "cmd/help_search.h"
+#include "cmd/help_trl.h"
 #include "cmd/program.h"
 #include "export/export.h"
 #include "inspect/inspect.h"
@@ -89,10 +90,7 @@ static int cmd_help(const struct rlhf__env *env, int argc, char **argv) {
         rlhf__help_settings(env->dirs, NULL, stdout);
         return 0;
     }
-    if (strcmp(argv[1], "trl") == 0) {
-        rlhf__help_trl(stdout);
-        return 0;
-    }
+    if (strcmp(argv[1], "trl") == 0) return rlhf__help_trl(env, argc > 2 ? argv[2] : NULL);
     char *args[] = {argv[1], flag, NULL};
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         if (strcmp(argv[1], commands[i].name) == 0) return commands[i].run(env, 2, args);

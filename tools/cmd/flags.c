@@ -52,7 +52,7 @@ static const char *flag_of(const struct rlhf__flag *flags, size_t n, const char 
 // may be the name of a setting, or a flag of another program (rlhf__alias_find).
 static const char *flag_for(const struct rlhf__flag *flags, size_t n, const char *typed) {
     const struct rlhf__alias *a = rlhf__alias_find(typed);
-    const char *flag = a && a->ours ? flag_of(flags, n, a->ours) : NULL;
+    const char *flag = a && *a->ours ? flag_of(flags, n, a->ours) : NULL;
     return flag ? flag : flag_of(flags, n, typed);
 }
 

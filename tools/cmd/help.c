@@ -9,7 +9,6 @@
 #include "cmd/program.h"
 #include "config/schema.h"
 #include "model/compute_load.h"
-#include "option/aliases.h"
 #include "supervise/child.h"
 
 #include <stdio.h>
@@ -42,7 +41,7 @@ void rlhf__help(FILE *out) {
         "       rlhf-host help COMMAND                                flags of a command\n"
         "       rlhf-host help settings [WORD]                        all settings, or some\n"
         "       rlhf-host help WORD                                   settings, plugins, metrics\n"
-        "       rlhf-host help trl                                    TRL's words and ours\n"
+        "       rlhf-host help trl [FIELD]                            TRL's fields and ours\n"
         "       rlhf-host --help | --version [--json]\n"
         "\n"
         "options of a training run:\n",
@@ -129,15 +128,6 @@ size_t rlhf__help_settings(const struct rlhf__dirs *dirs, const char *word, FILE
         fputs("\nmodels.<name>: a further frozen model, by the algorithm's name for it\n", out);
     if (!word) fputs("algo.*, reward.N.* and judge.*: see rlhf-host plugin info FILE\n", out);
     return found;
-}
-
-void rlhf__help_trl(FILE *out) {
-    size_t n;
-    const struct rlhf__alias *a = rlhf__aliases(&n);
-    fprintf(out, "%-28s %s\n", "TRL, transformers, PEFT", "here");
-    for (size_t i = 0; i < n; i++)
-        fprintf(out, a[i].note ? "%-28s %-26s %s\n" : "%-28s %s\n", a[i].theirs,
-                a[i].ours ? a[i].ours : "-", a[i].note);
 }
 
 // ---- version ----

@@ -25,10 +25,6 @@ rlhf_status rlhf__version_json(const struct rlhf__dirs *dirs, const char *git, c
 // settings printed. [main]
 size_t rlhf__help_settings(const struct rlhf__dirs *dirs, const char *word, FILE *out);
 
-// For `rlhf-host help trl`: print TRL's settings and the settings here that correspond to them.
-// [main]
-void rlhf__help_trl(FILE *out);
-
 // ---- levels: the instruction sets of the CPU backend ----
 
 // Returns the backend's instruction-set levels as a JSON list, lowest first. The list is empty if

@@ -101,7 +101,7 @@ static rlhf_status visit_options(void *arg, int32_t kind, const char *path) {
 
 static void search_options(struct search *s) {
     const struct rlhf__alias *a = rlhf__alias_find(s->word);
-    const int is_algo = a && a->ours && strncmp(a->ours, "algo.", strlen("algo.")) == 0;
+    const int is_algo = a && strncmp(a->ours, "algo.", strlen("algo.")) == 0;
     struct options v = {.s = s, .key = is_algo ? a->ours + strlen("algo.") : NULL};
     struct rlhf__error err;
     if (rlhf__plugins_open(s->env->dirs, &s->plugins, &err) < 0) return;
@@ -185,8 +185,8 @@ static void search_help(struct search *s) {
 static void say_alias(struct search *s) {
     const struct rlhf__alias *a = rlhf__alias_find(s->word);
     struct rlhf__buf what = RLHF__BUF_INIT;
-    if (a && !a->ours) {
-        printf("%s: %s\n", s->word, a->note);
+    if (a && !*a->ours) {
+        printf("%s: %s: %s\n", s->word, a->is, a->note);
         s->found++;
     } else if (rlhf__alias_hint(s->word, 1, &what)) {
         printf("TRL's %s%s\n", s->word, rlhf__buf_text(&what));
@@ -203,7 +203,7 @@ static void search_settings(struct search *s) {
     FILE *to = open_memstream(&text, &len);
     if (!to) return;
     size_t n = rlhf__help_settings(s->env->dirs, s->word, to);
-    if (!n && a && a->ours) n = rlhf__help_settings(s->env->dirs, a->ours, to);
+    if (!n && a && *a->ours) n = rlhf__help_settings(s->env->dirs, a->ours, to);
     fclose(to);
     struct rlhf__buf lines = RLHF__BUF_INIT;
     if (n && s->found) putchar('\n');
