@@ -273,5 +273,18 @@ class Program(unittest.TestCase):
             self.accepts(from_trl({**short, **fields}, kind + "Config"), ["--data", data + ".jsonl"])
 
 
+    def test_trained(self):
+        import rlhf_host
+        os.environ["RLHF_HOST"] = PROGRAM
+        with tempfile.TemporaryDirectory() as work:
+            found = grpo(output_dir=os.path.join(work, "run"), max_steps=1, max_completion_length=4, num_iterations=2, beta=0.1,
+                         num_generations=4, reward_weights=[0.5], report_to="none", bf16=False)
+            run = rlhf_host.train(rewards=[lambda completions, **_: [float(len(c)) for c in completions]],
+                                  prompts=["It was", "The film"], progress="none", **found.arguments)
+            self.assertEqual(run.out, found.arguments["out"])
+            self.assertEqual((run.settings["algo"]["plugin"], run.settings["algo"]["epochs"], run.settings["batch"]["size"],
+                              run.settings["compute"]["dtype"], len(run.metrics)), ("grpo.so", 2, 8, "f32", 1))
+
+
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])
