@@ -72,7 +72,7 @@ def output_of(arguments: Sequence[str], offer: Optional[Offer] = None) -> str:
     """Runs a command and returns its standard output."""
     show = _show.Warnings()
     process = Process(arguments, offer)
-    status = process.run(show.line)
+    status = process.run(show)
     raise_failure(process, status, show)
     return b"".join(process.output).decode("utf-8", "replace")
 

@@ -13,11 +13,12 @@ import subprocess
 import sys
 import threading
 import traceback
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from . import _driver
 from ._functions import Offer
 from ._program import program
+from ._show import Silent
 
 # Starts the program such that it gets SIGTERM if this process dies. It may get the signal several times, because the
 # kernel sends it for each thread that dies, and a second signal ends the program at once.
@@ -173,9 +174,8 @@ class Process:
 
     # ---- the caller's thread ----
 
-    def run(self, line: Callable[[str], None]) -> int:
-        """Starts the program, waits for its end, calls ``line`` with each of its lines, and returns its exit status (-n for
-        signal n)."""
+    def run(self, show: Silent) -> int:
+        """Starts the program, waits for its end, shows its lines, and returns its exit status (-n for signal n)."""
         was = signal.getsignal(signal.SIGINT)
         self._start()
         if threading.current_thread() is threading.main_thread() and was not in (signal.SIG_IGN, None):
@@ -183,11 +183,11 @@ class Process:
             self._answers_signals = True
         try:
             while True:
-                event, what, data = self._events.get()
+                event, what, data = self._next(show)
                 if event == "end":
                     return int(what)
                 if event == "line":
-                    line(what)
+                    show.line(what)
                 elif event == "gone":
                     what.close()
                 else:
@@ -197,6 +197,14 @@ class Process:
                 self._answers_signals = False
                 signal.signal(signal.SIGINT, was)
             self._finish()
+
+    def _next(self, show: Silent) -> Tuple[str, Any, Any]:
+        while show.waits:
+            try:
+                return self._events.get(timeout=show.SECONDS)
+            except queue.Empty:
+                show.draw()
+        return self._events.get()
 
     def _answer(self, there: socket.socket, request: Optional[bytes]) -> None:
         """Answers a connection (request is None) or a request."""

@@ -28,8 +28,8 @@ class Report:
 class Run:
     """A run: a view of its directory, whose files are read whenever an attribute is used.
 
-    ``Run("runs/mine")`` opens a run that was made in another way. ``out`` is the directory, and ``log`` has the lines
-    that the program printed, if this process trained.
+    ``Run("runs/mine")`` opens a run that was made in another way. ``out`` is the directory, and ``log`` has the last
+    lines that the program printed, if this process trained.
     """
 
     def __init__(self, out: Path, log: Optional[List[str]] = None):

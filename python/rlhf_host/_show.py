@@ -22,11 +22,15 @@ def in_notebook() -> bool:
 
 
 class Silent:
-    """Keeps the lines of a command and its error, and shows nothing."""
+    """Keeps the last lines of a command and its error, and shows nothing."""
+
+    KEPT = 10000  # lines
+    SECONDS = 0.2  # between two drawings
 
     def __init__(self) -> None:
         self.lines: List[str] = []
         self.error: Optional[str] = None
+        self.waits = False  # something is not drawn yet: draw() shall be called if no line follows in SECONDS
 
     def settings(self) -> List[str]:
         """Returns flags that the command needs for this display."""
@@ -35,6 +39,7 @@ class Silent:
     def line(self, line: str) -> None:
         """Takes a line of the command."""
         self.lines.append(line)
+        del self.lines[:-self.KEPT]
         if line.startswith(ERROR):
             self.error = line[len(ERROR):]
         elif not HINT.match(line):
@@ -47,7 +52,7 @@ class Silent:
     def show(self, line: str) -> None:
         pass
 
-    def close(self) -> None:
+    def draw(self) -> None:
         pass
 
 
@@ -69,7 +74,7 @@ class Lines(Silent):
 class Notebook(Silent):
     """A display of IPython: the phase, a curve, the last lines and some texts."""
 
-    LINES, SAMPLES, SECONDS = 6, 3, 0.2
+    LINES, SAMPLES, POINTS = 6, 3, 240
 
     def __init__(self) -> None:
         super().__init__()
@@ -112,18 +117,16 @@ class Notebook(Silent):
         elif kind == "summary":
             self.recent.append(str(event.get("verdict")))
             del self.recent[:-self.LINES]
-        self._draw(kind in ("phase", "summary"))
-
-    def close(self) -> None:
-        self._draw(True)
+        self.waits = True
+        if time.monotonic() - self._shown >= self.SECONDS:
+            self.draw()
 
     def _measure(self) -> str:
         known = ("time", "event", "phase", "phases", "parts")
         return next((key for key in self.phase if key not in known), "value")
 
-    def _draw(self, now: bool) -> None:
-        if not now and time.monotonic() - self._shown < self.SECONDS:
-            return
+    def draw(self) -> None:
+        self.waits = False
         self._shown = time.monotonic()
         ipython: Any = importlib.import_module("IPython.display")
         page = ipython.HTML(self.page())
@@ -144,7 +147,7 @@ class Notebook(Silent):
             if "eta_s" in self.phase:
                 words.append(f"{self.phase['eta_s']:.0f} s left")
             parts.append(f"<progress value='{done}' max='{of}' style='width:12em'></progress> "
-                         f"{html.escape(' · '.join(dict.fromkeys(words)))} {curve(self.values)}")
+                         f"{html.escape(' · '.join(dict.fromkeys(words)))} {curve(self.values[::len(self.values) // self.POINTS + 1])}")
         if self.notes or self.recent:
             parts.append("<pre style='white-space:pre-wrap;opacity:.75;margin:.5em 0'>"
                          + html.escape("\n".join(self.notes + self.recent)) + "</pre>")

@@ -112,9 +112,9 @@ def _run(words: List[str], out: str, inputs: Inputs, offer: Optional[Offer], pro
     try:
         if temporary:
             show.note(f"the run is in {out}, a temporary directory; to keep it elsewhere, give out=")
-        status = process.run(show.line)
+        status = process.run(show)
     finally:
-        show.close()
+        show.draw()
     stopped = process.interrupts == 1 and status == 130 and os.path.isdir(out)
     if status == 2:
         inputs.remove()  # nothing was written

@@ -167,7 +167,8 @@ class Notebook(unittest.TestCase):
             show.line(json.dumps({"event": "log", "level": "info", "message": "try it: rlhf-host generate"}))
             show.line("plain")
             show.note("of Python")
-            show.close()
+            self.assertTrue(show.waits)
+            show.draw()
         for text in ("warning: a &lt;b&gt;", "phase 2/3 · reward 0.75 · kl 0.5 · 1 s left", "<polyline", "&lt;i&gt;", "of Python\nwarning: a", "plain"):
             self.assertIn(text, shown[-1])
         self.assertNotIn("try it", shown[-1])
