@@ -30,7 +30,10 @@ try:
 except Exception:
     pass
 if os.getppid() == int(sys.argv[1]):
-    os.execv(sys.argv[2], sys.argv[2:])
+    try:
+        os.execv(sys.argv[2], sys.argv[2:])
+    except OSError as error:
+        sys.exit(f"rlhf-host: error: {sys.argv[2]} cannot be started: {error.strerror}")
 """
 
 _SECONDS_TO_END = 20  # for a program that got SIGTERM because of an exception in this process

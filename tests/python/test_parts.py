@@ -71,6 +71,13 @@ class Files(Case):
                 os.chmod(self.path("rlhf-host"), 0o755)
             self.assertEqual(_program.program(), self.path("rlhf-host"))
 
+    def test_a_program_that_cannot_be_started(self):
+        with open(self.path("rlhf-host"), "w") as file:
+            file.write("no program")
+        with mock.patch.dict(os.environ, RLHF_HOST=self.path("rlhf-host")):
+            with self.assertRaisesRegex(rlhf_host.Error, "rlhf-host cannot be started: Permission denied"):
+                rlhf_host.runs(self.at)
+
     def test_the_version_is_the_programs(self):
         said = json.loads(subprocess.run([os.environ["RLHF_HOST"], "--version", "--json"], capture_output=True).stdout)
         self.assertEqual(rlhf_host.__version__, said["version"])
