@@ -203,9 +203,9 @@ def main():
         grpo("grpo-sapo", loss_type="sapo", sapo_temperature_neg=2.0),
         grpo("grpo-entropy", entropy_coef=0.05, gradient_accumulation_steps=1, per_device_train_batch_size=8),
         grpo("grpo-parts", steps_per_generation=1, loss_type="grpo"),
-        grpo("grpo-iterations", num_iterations=2, epsilon=0.02, epsilon_high=0.05, warmup_steps=0,
+        grpo("grpo-iterations", num_iterations=2, epsilon=0.1, epsilon_high=0.3, warmup_steps=0,
              lr_scheduler_type="constant"),
-        grpo("grpo-sequence", num_iterations=2, importance_sampling_level="sequence", loss_type="grpo", epsilon=0.01,
+        grpo("grpo-sequence", num_iterations=2, importance_sampling_level="sequence", loss_type="grpo", epsilon=0.5, epsilon_high=3.0,
              warmup_steps=0, lr_scheduler_type="constant"),
     ]
     return 0 if all(results) else 1
