@@ -48,10 +48,11 @@ static __device__ __forceinline__ float q6_k(const uint8_t *b, unsigned i) {
 }
 
 // Element c of a row.
-static __device__ __forceinline__ float element(int format, const uint8_t *row, unsigned c) {
-    const unsigned elements = (unsigned)rlhf_format_elements(format), i = c % elements;
-    const uint8_t *b = row + (uint64_t)(c / elements) * (unsigned)rlhf_format_bytes(format);
-    switch (format) {
+static __device__ __forceinline__ float element(const struct rlhf__cuda_part &p, const uint8_t *row,
+                                                unsigned c) {
+    const unsigned i = c % p.elements;
+    const uint8_t *b = row + (uint64_t)(c / p.elements) * p.block_bytes;
+    switch (p.format) {
     case RLHF_FORMAT_Q8_0:
         return (float)(int8_t)b[2 + i] * f16(b);
     case RLHF_FORMAT_Q4_0:
@@ -95,7 +96,7 @@ static __global__ void __launch_bounds__(THREADS)
     const struct rlhf__cuda_part p = part_of(part, row);
     const uint8_t *from = row_of(p, blocks, row);
     for (unsigned c = threadIdx.x; c < k_pad; c += THREADS)
-        rlhf__put(out, c, c < k ? element(p.format, from, c) : 0.0f);
+        rlhf__put(out, c, c < k ? element(p, from, c) : 0.0f);
 }
 
 rlhf_status rlhf__cuda_weight_values(struct rlhf__cuda *cu, const rlhf_weight *w,
@@ -185,7 +186,13 @@ static rlhf_status place(struct rlhf__cuda *cu, rlhf_weight *w, const rlhf_quant
     uint64_t at = 0;
     for (uint32_t i = 0; i < a->n_parts; i++) {
         const uint64_t row = rlhf_format_row_bytes(a->format[i], a->k);
-        w->host_part[i] = {a->format[i], from, (uint32_t)a->count[i], (uint32_t)row, at};
+        w->host_part[i] = {a->format[i],
+                           from,
+                           (uint32_t)a->count[i],
+                           (uint32_t)row,
+                           (uint32_t)rlhf_format_elements(a->format[i]),
+                           (uint32_t)rlhf_format_bytes(a->format[i]),
+                           at};
         from += (uint32_t)a->count[i];
         at += (uint64_t)a->count[i] * row;
     }
@@ -271,7 +278,7 @@ static __global__ void __launch_bounds__(THREADS)
     const struct rlhf__cuda_part p = part_of(part, (unsigned)id);
     const uint8_t *from = row_of(p, blocks, (unsigned)id);
     for (unsigned c = threadIdx.x; c < k; c += THREADS)
-        out[(uint64_t)t * k + c] = scale * element(p.format, from, c);
+        out[(uint64_t)t * k + c] = scale * element(p, from, c);
 }
 
 static rlhf_status embed_weight(void *ctx, rlhf_dev out, rlhf_dev ids, const rlhf_weight *w,

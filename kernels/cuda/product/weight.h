@@ -12,9 +12,11 @@ struct rlhf__cuda_in_block {
 };
 
 // A part of a quantised weight: `count` rows from row `from`. Their blocks begin at byte `at`.
+// Sizes are stored, because functions of the SDK's headers cannot be called on the GPU.
 struct rlhf__cuda_part {
     int32_t format; // enum rlhf_format
     uint32_t from, count, row_bytes;
+    uint32_t elements, block_bytes; // of a block
     uint64_t at;
 };
 
