@@ -7,7 +7,9 @@ Parameters are not stored: both sides compute them with Philox 4x32-10 (seed 7, 
 values a block), uniform in +-0.3; norm gains are 1 plus such a number (Gemma's are
 stored without the 1). The file is a list of records: name length,
 name ("MODEL/TENSOR"), count (little-endian u32), then count float32. Made with PyTorch 2.15 and transformers 5.23; other recent
-versions agree to float32 precision.
+versions agree to float32 precision. The last bits depend on the CPU, because norms, rotary positions and softmax of transformers are in
+float32 in every dtype, and PyTorch rounds them differently with AVX2 and AVX-512 (ATEN_CPU_CAPABILITY): most records here were
+made with AVX-512, those of gemma2, vaultgemma, phi3 and olmo2 with AVX2.
 """
 import struct
 import sys
