@@ -40,12 +40,13 @@ static const struct rlhf__tensor *find_peft(const struct rlhf__weights *w,
     return rlhf__weights_find(w, longer);
 }
 
-static rlhf_status check_shape(const struct rlhf__tensor *t, const rlhf_param *p,
-                               struct rlhf__error *err) {
+// Checks that t has the shape of p, and numbers that can be read.
+static rlhf_status check_tensor(const struct rlhf__tensor *t, const rlhf_param *p,
+                                struct rlhf__error *err) {
     int same = t->ndim == p->ndim;
     for (int32_t d = 0; same && d < p->ndim; d++)
         same = t->shape[d] == p->shape[d];
-    if (same) return RLHF_OK;
+    if (same) return rlhf__tensor_check_float(t, err);
     char found[128], wanted[128];
     return rlhf__fail(err, RLHF_E_INVALID, "%s: tensor %s has shape %s, the model needs %s",
                       t->file, t->name,
@@ -67,10 +68,11 @@ static rlhf_status upload_chunks(const struct rlhf__model *m, const struct rlhf_
     return RLHF_OK;
 }
 
-// Checks that t has the shape of p.
+// t has the shape of p.
 static rlhf_status upload_tensor(const struct rlhf__model *m, const struct rlhf__tensor *t,
                                  const rlhf_param *p, struct rlhf__error *err) {
     rlhf_dev to;
+    RLHF_TRY(rlhf__tensor_check_scales(t, err));
     if (p->format != RLHF_FORMAT_F32) return rlhf__quantised_fill(m, p, t, err);
     RLHF_TRY(rlhf__param_begin(m, p, &to, err));
     float *chunk = malloc(
@@ -99,7 +101,7 @@ rlhf_status rlhf__params_read_file(struct rlhf__model *m, const char *path, int3
         if (group >= 0 && p->group != group) continue;
         const struct rlhf__tensor *t = find(w, m, p->name);
         if (!t && m->peft.rank > 0) t = find_peft(w, m, p->name);
-        st = t ? check_shape(t, p, err) : missing(m, path, p->name, err);
+        st = t ? check_tensor(t, p, err) : missing(m, path, p->name, err);
         if (t && st == RLHF_OK) st = upload_tensor(m, t, p, err);
     }
     rlhf__weights_close(w);
@@ -121,7 +123,7 @@ static int same_value_head(const struct rlhf__model *m, const char *path) {
         const rlhf_param *p = &m->params[i];
         if (p->group != RLHF_PARAM_VALUE) continue;
         const struct rlhf__tensor *t = find(w, m, p->name);
-        same = t && check_shape(t, p, NULL) == RLHF_OK;
+        same = t && check_tensor(t, p, NULL) == RLHF_OK;
     }
     rlhf__weights_close(w);
     return same;
@@ -181,7 +183,7 @@ static rlhf_status match_adapter(struct matches *k, const struct rlhf__model *m,
                           m->peft.dir, p->name);
     if (!t) return RLHF_OK;
     *done = 1;
-    if (check_shape(t, p, err) != RLHF_OK)
+    if (check_tensor(t, p, err) != RLHF_OK)
         return rlhf__error_context(err, "the adapter '%s' is of another base than '%s'",
                                    m->peft.dir, m->dir);
     k->of[i] = t;
@@ -226,7 +228,7 @@ static rlhf_status match(struct matches *k, const struct rlhf__model *m, uint32_
         return RLHF_OK;
     }
     if (!t) return missing(m, m->dir, p->name, err);
-    RLHF_TRY(check_shape(t, p, err));
+    RLHF_TRY(check_tensor(t, p, err));
     // The first embedding is for tokens; a second one may be for positions.
     if ((p->flags & RLHF_PARAM_EMBED) && !k->embedding) k->embedding = t;
     k->of[i] = t;

@@ -284,9 +284,9 @@ static void no_doubles(void **state) {
                        "sed -i 's/\"F32\",\"shape\":\\[2, 32/\"F64\",\"shape\":[2, 16/g' "
                        "a8/adapter_model.safetensors; grep -c F64 a8/adapter_model.safetensors"));
     assert_int_equal(e2e_shell(t, "\"$HOST\" export a8 --to out"), 2);
-    e2e_says(t, ".lora_A.weight is of dtype F64; of numbers F32, F16 and BF16 are taken");
+    e2e_says(t, ".lora_A.weight is F64; weights must be F32, F16 or BF16");
     assert_int_equal(e2e_shell(t, "\"$HOST\" export m8 --to out"), 2);
-    e2e_says(t, "is of dtype F64; of numbers F32, F16 and BF16 are taken");
+    e2e_says(t, "is F64; weights must be F32, F16 or BF16");
     assert_false(e2e_exists(t, "out"));
 }
 

@@ -98,6 +98,57 @@ static void refusals(void **state) {
     assert_int_equal(e2e_run(t, GRPO "--policy model.gguf --phases 1 --dry-run"), 2);
 }
 
+// A block whose scale is not a number, found by its tensor's name: generate, runs and exports
+// refuse the file.
+static void bad_scales(void **state) {
+    struct e2e *t = *state;
+    e2e_write(t, "spoil.py",
+              "b = bytearray(open('model.gguf', 'rb').read())\n"
+              "at = b.index(b'blk.1.attn_q.weight') + 19 + 4 + 2 * 8 + 4\n"        // to its offset
+              "end = b.index(b'blk.1.ffn_down.weight') + 21 + 4 + 2 * 8 + 4 + 8\n" // of the head
+              "start = -(-end // 32) * 32 + int.from_bytes(b[at:at + 8], 'little')\n"
+              "b[start + 18 * 5:start + 18 * 5 + 2] = b'\\x01\\x7c'\n"
+              "open('nan.gguf', 'wb').write(b)\n");
+    done(t, e2e_shell(t, "python3 spoil.py"));
+#define SAYS                                                                                       \
+    "nan.gguf: block 5 of tensor model.layers.1.self_attn.q_proj.weight (Q4_0) has a scale that "  \
+    "is infinite or NaN"
+    assert_int_equal(e2e_run(t, "generate --model nan.gguf --prompt a --max-new 2"), 2);
+    e2e_says(t, SAYS);
+    assert_int_equal(e2e_run(t, GRPO ADAPTER "--policy nan.gguf --phases 1 --out a"), 2);
+    e2e_says(t, SAYS);
+    assert_int_equal(e2e_shell(t, "\"$HOST\" export nan.gguf --to dir"), 2);
+    e2e_says(t, SAYS);
+    assert_false(e2e_exists(t, "dir"));
+    assert_int_equal(e2e_shell(t, "\"$HOST\" export nan.gguf --gguf copy.gguf"), 2);
+    assert_false(e2e_exists(t, "copy.gguf"));
+#undef SAYS
+}
+
+// What exports of an adapter say about its base, and what commands say without the base.
+static void the_base_is_a_file(void **state) {
+    struct e2e *t = *state;
+#define LEARN                                                                                      \
+    GRPO ADAPTER "--policy model.gguf --phases 1 --set log.rollouts=true --set run.seed=3 "
+    done(t, e2e_run(t, LEARN "--out a"));
+    assert_int_equal(e2e_count(t, "does not promise"), 0); // its scores are recorded
+    done(t, e2e_shell(t, "\"$HOST\" export a --to peft"));
+    e2e_says(t, "the base of this adapter is a GGUF file, which PEFT does not load: export it, too "
+                "(rlhf-host export ");
+    done(t, e2e_shell(t, "\"$HOST\" export a --to named --base-model OWNER/NAME"));
+    assert_int_equal(e2e_count(t, "which PEFT does not load"), 0);
+    done(t, e2e_shell(t, "\"$HOST\" export a --merge --gguf whole.gguf"));
+    e2e_says(t, "written as f16, because the model's weights are quantised; --dtype f32 ");
+    e2e_says(t, "for llama.cpp as f16: whole.gguf");
+    done(t, e2e_shell(t, "grep -aq general.base_model.0.name whole.gguf"));
+    assert_int_equal(e2e_run(t, "generate --model model.gguf --adapter whole.gguf --prompt a"), 2);
+    e2e_says(t, "whole.gguf is a GGUF file; an adapter is read only as PEFT or a run writes it");
+    done(t, e2e_run(t, "verify a --all"));
+    done(t, e2e_shell(t, "mv model.gguf moved.gguf"));
+    assert_int_equal(e2e_run(t, "verify a --all"), 2);
+    e2e_says(t, "model.gguf does not exist");
+}
+
 // The copy of an adapter during an update is counted, even if an update cannot be undone.
 static void the_copy_of_an_adapter_is_counted(void **state) {
     struct e2e *t = *state;
@@ -110,7 +161,10 @@ static void the_copy_of_an_adapter_is_counted(void **state) {
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, e2e_teardown)
     const struct CMUnitTest tests[] = {T(a_run_has_the_bytes_of_the_dequantised_model),
-                                       T(frozen_models_stay_quantised), T(refusals),
+                                       T(frozen_models_stay_quantised),
+                                       T(refusals),
+                                       T(bad_scales),
+                                       T(the_base_is_a_file),
                                        T(the_copy_of_an_adapter_is_counted)};
     if (system("python3 -c 'import sys' >/dev/null 2>&1") != 0) {
         print_message("skipped: there is no python3\n");

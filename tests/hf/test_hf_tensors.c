@@ -141,7 +141,7 @@ static void refusals(void **state) {
         {{.drop = "transformer.ln_f.bias",
           .add = "transformer.ln_f.bias",
           .dtype = RLHF__TENSOR_I32},
-         "tensor 'transformer.ln_f.bias' is I32; weights must be F32, F16 or BF16"},
+         "tensor transformer.ln_f.bias is I32; weights must be F32, F16 or BF16"},
         {{.patch = "{\"n_layer\": 2}"}, "has no tensor transformer.h.1.ln_1.weight, which"},
     };
     struct hf *f = *state;

@@ -6,7 +6,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "export/gguf.h"
+#include "gguf_write/gguf.h"
 
 // ---- a reader ----
 

@@ -1,7 +1,7 @@
 // test_gguf_adapter.c: adapters as llama.cpp's LoRA files, byte by byte.
 #include "gguf_model.h"
 
-#include "export/gguf_adapter.h"
+#include "gguf_write/gguf_adapter.h"
 #include "weights/rounding.h"
 #include "weights/safetensors.h"
 

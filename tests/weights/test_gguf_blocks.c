@@ -192,11 +192,34 @@ static void blocks_of_rows(void **state) {
     assert_false(rlhf__tensor_has_blocks(rlhf__gguf_tensor_find(v->file, "F16")));
 }
 
+// ---- scales ----
+
+// In make_gguf_blocks.py, block 10 has the infinite scale or, if a block has two, block 9.
+static void infinite_scales(void **state) {
+    const struct vectors *v = *state;
+    struct rlhf__error err = {0};
+    char says[96];
+    for (size_t k = 0; k < N_QUANTISED; k++) {
+        const struct rlhf__tensor *t = rlhf__gguf_tensor_find(v->file, names[k]);
+        const int two = strstr("Q4_1 Q5_1 Q4_K Q5_K", names[k]) != NULL;
+        struct rlhf__tensor good = *t;
+        snprintf(says, sizeof says, "blocks.gguf: block %d of tensor %s (%s) has a scale that is",
+                 two ? 9 : 10, names[k], names[k]);
+        check_error(rlhf__tensor_check_scales(t, &err), RLHF_E_INVALID, &err, says);
+        good.n_bytes = 9 * rlhf__tensor_dtype_size(t->dtype);
+        check_ok(rlhf__tensor_check_scales(&good, &err), &err);
+        good.then = t; // the rows of the second part are looked at, too
+        check_error(rlhf__tensor_check_scales(&good, &err), RLHF_E_INVALID, &err, says);
+    }
+    check_ok(rlhf__tensor_check_scales(rlhf__gguf_tensor_find(v->file, "F16"), &err), &err);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(as_gguf_py, open_vectors, close_vectors),
         cmocka_unit_test_setup_teardown(rows_in_any_order, open_vectors, close_vectors),
         cmocka_unit_test_setup_teardown(blocks_of_rows, open_vectors, close_vectors),
+        cmocka_unit_test_setup_teardown(infinite_scales, open_vectors, close_vectors),
     };
     return cmocka_run_group_tests_name("gguf_blocks", tests, NULL, NULL);
 }

@@ -2,7 +2,7 @@
 // keys that a file may lack have their defaults.
 #include "support/scratch.h"
 
-#include "export/gguf_writer.h"
+#include "gguf_write/gguf_writer.h"
 #include "weights/gguf_weights.h"
 #include "weights/hf_dir.h"
 #include "weights/safetensors.h"
@@ -43,25 +43,47 @@ static void put_keys(struct rlhf__gguf *g, const struct change *c) {
     if (c->kind == 's') rlhf__gguf_str(g, c->key, c->text);
 }
 
-static const char *make(struct scratch *s, const struct change *c) {
+// The tensors of the model; those with 0 columns are vectors.
+static const struct {
+    const char *name;
+    int64_t rows, columns;
+} whole[] = {{"token_embd.weight", 6, 8},        {"output_norm.weight", 8, 0},
+             {"blk.0.attn_norm.weight", 8, 0},   {"blk.0.attn_q.weight", 8, 8},
+             {"blk.0.attn_k.weight", 4, 8},      {"blk.0.attn_v.weight", 4, 8},
+             {"blk.0.attn_output.weight", 8, 8}, {"blk.0.ffn_norm.weight", 8, 0},
+             {"blk.0.ffn_gate.weight", 3, 8},    {"blk.0.ffn_up.weight", 3, 8},
+             {"blk.0.ffn_down.weight", 8, 3}};
+
+// Lists a tensor, if `g` has not begun, or else writes its numbers.
+static void put_tensor(struct rlhf__gguf *g, int begun, const char *name, int64_t rows,
+                       int64_t columns) {
     static const float ones[64] = {1, 1, 1, 1, 1, 1, 1, 1};
+    const int64_t shape[2] = {rows, columns}, n = rows * (columns ? columns : 1);
+    struct rlhf__error err = {0};
+    assert_in_range(n, 1, 64);
+    check_ok(begun ? rlhf__gguf_put(g, ones, (size_t)n * sizeof *ones, &err)
+                   : rlhf__gguf_tensor(g, name, RLHF__TENSOR_F32, columns ? 2 : 1, shape, &err),
+             &err);
+}
+
+static const char *make(struct scratch *s, const struct change *c) {
     struct rlhf__gguf *g = rlhf__gguf_writer_open();
     struct rlhf__error err = {0};
     const char *path = scratch_path(s, "m.gguf");
-    const int64_t table[2] = {6, 8}, other[2] = {c->rows, 8};
-    const int has_table = !c->without || strcmp(c->without, "token_embd.weight") != 0;
-    const int is_vector = c->tensor && strncmp(c->tensor, "rope", 4) == 0;
     assert_non_null(g);
     put_keys(g, c);
-    if (has_table)
-        check_ok(rlhf__gguf_tensor(g, "token_embd.weight", RLHF__TENSOR_F32, 2, table, &err), &err);
-    if (c->tensor)
-        check_ok(rlhf__gguf_tensor(g, c->tensor, RLHF__TENSOR_F32, is_vector ? 1 : 2, other, &err),
-                 &err);
-    check_ok(rlhf__gguf_begin(g, NULL, path, &err), &err);
-    if (has_table) check_ok(rlhf__gguf_put(g, ones, 6 * 8 * 4, &err), &err);
-    if (c->tensor)
-        check_ok(rlhf__gguf_put(g, ones, (size_t)c->rows * (is_vector ? 4 : 32), &err), &err);
+    for (int begun = 0; begun < 2; begun++) {
+        int known = !c->tensor;
+        if (begun) check_ok(rlhf__gguf_begin(g, NULL, path, &err), &err);
+        for (size_t i = 0; i < CHECK_COUNT(whole); i++) {
+            const int other = c->tensor && strcmp(c->tensor, whole[i].name) == 0;
+            known |= other;
+            if (!c->without || strcmp(c->without, whole[i].name) != 0)
+                put_tensor(g, begun, whole[i].name, other ? c->rows : whole[i].rows,
+                           whole[i].columns);
+        }
+        if (!known) put_tensor(g, begun, c->tensor, c->rows, c->tensor[0] == 'b' ? 8 : 0);
+    }
     check_ok(rlhf__gguf_commit(g, &err), &err);
     return path;
 }
@@ -129,7 +151,29 @@ static const struct {
      "tensor blk.00.ffn_up.weight is not one of"},
     {{.tensor = "blk.0.attn_q.weight", .rows = 7},
      RLHF_E_INVALID,
-     "tensor blk.0.attn_q.weight has 7 rows, the keys say 2 heads of width 4"},
+     "tensor blk.0.attn_q.weight has shape [7, 8]; by the file's keys it would be [8, 8]"},
+    {{.tensor = "blk.0.attn_v.weight", .rows = 5},
+     RLHF_E_INVALID,
+     "tensor blk.0.attn_v.weight has shape [5, 8]; by the file's keys it would be [4, 8]"},
+    {{.tensor = "blk.0.ffn_down.weight", .rows = 9},
+     RLHF_E_INVALID,
+     "tensor blk.0.ffn_down.weight has shape [9, 3]; by the file's keys it would be [8, 3]"},
+    {{.tensor = "blk.0.ffn_norm.weight", .rows = 9},
+     RLHF_E_INVALID,
+     "tensor blk.0.ffn_norm.weight has shape [9]; by the file's keys it would be [8]"},
+    {{.tensor = "blk.0.attn_q.bias", .rows = 1},
+     RLHF_E_INVALID,
+     "tensor blk.0.attn_q.bias has shape [1, 8]; by the file's keys it would be [8]"},
+    {{.tensor = "blk.1.ffn_norm.weight", .rows = 1},
+     RLHF_E_INVALID,
+     "tensor blk.1.ffn_norm.weight is of layer 1, but the key llama.block_count is 1"},
+    {{.without = "blk.0.ffn_up.weight"},
+     RLHF_E_INVALID,
+     "the tensor blk.0.ffn_up.weight is missing, which a model of the architecture llama needs"},
+    {{.without = "output_norm.weight"}, RLHF_E_INVALID, "the tensor output_norm.weight is missing"},
+    {{.without = "llama.feed_forward_length"},
+     RLHF_E_INVALID,
+     "the key llama.feed_forward_length is missing"},
 };
 
 static void refused(void **state) {
@@ -141,12 +185,33 @@ static void refused(void **state) {
         check_error(rlhf__weights_open(path, &w, &err), cases[i].status, &err, cases[i].part);
         check_error(err.code, cases[i].status, &err, "m.gguf: ");
         assert_null(w);
-        const int of_tensors = cases[i].change.tensor && cases[i].change.tensor[0] == 'b';
-        if (of_tensors) continue;
+        // The config needs only the keys, the embedding and the divisors of rotary positions.
+        const char *with = cases[i].change.tensor, *without = cases[i].change.without;
+        if ((with && with[0] == 'b') || (without && strncmp(without, "blk.", 4) == 0) ||
+            (without && strcmp(without, "output_norm.weight") == 0))
+            continue;
         check_error(rlhf__hf_config_read(path, &config, &err), cases[i].status, &err,
                     cases[i].part);
         assert_null(config);
     }
+}
+
+// The writer has no integers, so the type of a tensor is changed in the file.
+static void integers(void **state) {
+    static const struct change none = {.without = ""};
+    static const char name[] = "blk.0.ffn_norm.weight";
+    struct rlhf__error err = {0};
+    struct rlhf__buf text = RLHF__BUF_INIT;
+    struct rlhf__weights *w = NULL;
+    check_ok(rlhf__file_read(make(*state, &none), 1 << 16, &text, &err), &err);
+    char *at = memmem(text.data, text.len, name, sizeof name - 1);
+    assert_non_null(at);
+    at[sizeof name - 1 + 4 + 8] = 26; // after the number of dimensions and the dimension: I32
+    const char *path = scratch_bytes(*state, "i.gguf", text.data, text.len);
+    check_error(rlhf__weights_open(path, &w, &err), RLHF_E_UNSUPPORTED, &err,
+                "i.gguf: tensor blk.0.ffn_norm.weight is I32; weights must be F32, F16 or BF16");
+    assert_null(w);
+    rlhf__buf_finish(&text);
 }
 
 // With a base of 1, all pairs have the same wavelength, so no bands follow from the divisors.
@@ -194,8 +259,9 @@ static void defaults(void **state) {
     assert_true(json_real_value(json_object_get(rope, "rope_theta")) == 10000);
     json_decref(config);
     check_ok(rlhf__gguf_describe(path, &text, &err), &err);
-    assert_string_equal(rlhf__buf_text(&text), "llama; 1 tensor in F32; 0 KiB");
+    assert_string_equal(rlhf__buf_text(&text), "llama; 11 tensors in F32; 1 KiB");
     rlhf__buf_finish(&text);
+    path = make(*state, &(struct change){.without = ""});
     check_ok(rlhf__weights_open(path, &w, &err), &err);
     assert_true(rlhf__weights_exist(path));
     check_error(rlhf__wrong_head(path, "classifier", &err), RLHF_E_INVALID, &err,
@@ -206,6 +272,7 @@ static void defaults(void **state) {
 
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, scratch_setup, scratch_teardown)
-    const struct CMUnitTest tests[] = {TEST(refused), TEST(bands_without_width), TEST(defaults)};
+    const struct CMUnitTest tests[] = {TEST(refused), TEST(integers), TEST(bands_without_width),
+                                       TEST(defaults)};
     return cmocka_run_group_tests_name("gguf_metadata", tests, NULL, NULL);
 }

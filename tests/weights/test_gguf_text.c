@@ -1,8 +1,8 @@
 // test_gguf_text.c: tokenizers that were written to GGUF files and are read from them.
 #include "gguf_model.h"
 
-#include "export/gguf_writer.h"
 #include "gguf/model_text.h"
+#include "gguf_write/gguf_writer.h"
 #include "tokenizer/tokenizer.h"
 
 #define SP "\xE2\x96\x81"
@@ -252,6 +252,11 @@ static void refused(void **state) {
         {"gpt2", "falcon", .says = "tokenizer.ggml.pre is 'falcon'; it says how texts"},
         {"gpt2", "gpt-2", .says = "the file has no tokens"},
         {"gpt2", "gpt-2", {"a", "\xFF"}, 2, .says = "token 1 of tokenizer.ggml.tokens is not a"},
+        {"gpt2",
+         "gpt-2",
+         {"a", "b", "a"},
+         3,
+         .says = "the tokens 0 and 2 of tokenizer.ggml.tokens have the same text, \"a\"; each may"},
         {"gpt2", "gpt-2", {"a", "b"}, 2, 3, .says = "tokenizer.ggml.token_type has 3 elements"},
         {"gpt2", "gpt-2", {"a", "b"}, 2, 2, .says = "the file lacks tokenizer.ggml.merges"},
         {"gpt2",

@@ -95,7 +95,7 @@ static void round_trip(void **state) {
     assert_true(got[1] == -2.5f);
     t = rlhf__weights_find(w, "bytes");
     assert_memory_equal(t->data, "xyz", 3);
-    check_error(read_f32(t, got, &err), RLHF_E_UNSUPPORTED, &err, "tensor 'bytes' is U8");
+    check_error(read_f32(t, got, &err), RLHF_E_UNSUPPORTED, &err, "tensor bytes is U8");
     for (size_t i = 1; i < N_SPECS; i++) // sorted by name
         assert_true(strcmp(rlhf__weights_at(w, i - 1)->name, rlhf__weights_at(w, i)->name) < 0);
     rlhf__weights_close(w);

@@ -12,9 +12,10 @@
 #include "export/export_config.h"
 #include "export/export_place.h"
 #include "export/export_tensors.h"
-#include "export/gguf.h"
 #include "export/modelfile.h"
+#include "gguf_write/gguf.h"
 #include "model/adapter.h"
+#include "tensors/gguf_file.h"
 #include "weights/hf_dir.h"
 #include "weights/rounding.h"
 
@@ -43,7 +44,7 @@ static const struct rlhf__flag flags[] = {
     RLHF__FLAG_S(
         O, "--dtype", dtype, "T",
         "f32, bf16, f16 or, of a model with only --gguf, q8_0 [of a run, as its first model; "
-        "else as stored]"),
+        "of quantised weights f16 in a GGUF file, else f32; else as stored]"),
     RLHF__FLAG_S(O, "--checkpoint", checkpoint, "NAME",
                  "of a run: best, last or a name [best where the run keeps one, else last]"),
     RLHF__FLAG_S(O, "--shard-size", shard_size, "SIZE",
@@ -251,10 +252,14 @@ static rlhf_status check_gguf(struct job *j, struct rlhf__error *err) {
 static rlhf_status prepare_gguf(struct job *j, struct rlhf__error *err) {
     const char *base = rlhf__path_base(j->o->to ? j->place.to : j->o->gguf);
     const char *dot = j->o->to ? NULL : strrchr(base, '.');
+    const char *from = j->source.peft.dir ? j->source.base : j->source.dir;
+    const int file = rlhf__gguf_is(from);
     if (!j->o->gguf) return RLHF_OK;
     snprintf(j->name, sizeof j->name, "%.*s", (int)(dot && dot > base ? dot - base : 200), base);
     j->gguf = (struct rlhf__gguf_model){.dir = rlhf__export_source_text(&j->source),
                                         .name = j->name,
+                                        .from = file ? from : NULL,
+                                        .changed = j->o->merge,
                                         .config = j->source.config,
                                         .tensor = j->tensors.tensor,
                                         .n = j->tensors.n,
@@ -294,6 +299,17 @@ static void warn_of_pooling(const struct job *j) {
                    pooling, theirs, theirs);
 }
 
+// PEFT needs a directory as the base.
+static void say_base(const struct job *j) {
+    char base[RLHF__PATH_CAP];
+    if (!is_adapter(j) || !j->o->to || j->o->base_model || !rlhf__gguf_is(j->source.base)) return;
+    rlhf__printable(j->source.base, base, sizeof base);
+    rlhf__logf(j->env->log, RLHF_LOG_INFO,
+               "the base of this adapter is a GGUF file, which PEFT does not load: export it, too "
+               "(rlhf-host export %s --to BASE), and load the adapter on BASE",
+               base);
+}
+
 // Refuse options that need an adapter if none exists, and options that an export of only an adapter
 // does not support.
 static rlhf_status check_adapter(const struct job *j, struct rlhf__error *err) {
@@ -325,6 +341,22 @@ static void choose_dtype(struct job *j) {
     json_object_del(j->source.config, RLHF__HF_FIRST_DTYPE);
 }
 
+static int is_quantised(const struct rlhf__export_tensors *x) {
+    for (size_t i = 0; i < x->n; i++)
+        if (rlhf__tensor_dtype_block(x->tensor[i]->dtype) > 1) return 1;
+    return 0;
+}
+
+// A GGUF file of a model that was read from quantised blocks has f16: in f32, twice as many bytes
+// would hold little more.
+static void choose_gguf_dtype(struct job *j) {
+    if (j->to_dtype >= 0 || j->o->to || !is_quantised(&j->tensors)) return;
+    j->to_dtype = RLHF__TENSOR_F16;
+    rlhf__logf(j->env->log, RLHF_LOG_INFO,
+               "written as f16, because the model's weights are quantised; --dtype f32 writes the "
+               "dequantised numbers exactly");
+}
+
 // Names the dtype if it was decided for the user and rounds the weights.
 static void say_dtype(const struct job *j) {
     if (j->o->to_dtype < 0 && j->to_dtype >= 0 && j->to_dtype != j->tensors.dtype)
@@ -352,6 +384,7 @@ static rlhf_status run(struct job *j, struct rlhf__error *err) {
         j->to_dtype = j->dtype = o->to_dtype;
         RLHF_TRY(prepare_gguf(j, err));
         RLHF_TRY(write_all(j, &done, err));
+        say_base(j);
         return say_done(j, &done, err);
     }
     // A checkpoint may store the weights rounded to bf16. Only exports in f32, f16 and q8_0 need
@@ -362,6 +395,7 @@ static rlhf_status run(struct job *j, struct rlhf__error *err) {
     if (o->merge)
         RLHF_TRY(rlhf__export_adapter_merge(&j->adapter, &j->tensors, &j->source, 1, err));
     say_dtype(j);
+    choose_gguf_dtype(j);
     j->dtype = j->to_dtype >= 0 ? j->to_dtype : j->tensors.dtype;
     RLHF_TRY(rlhf__export_config_set(&j->source, j->tensors.weights, j->dtype, err));
     RLHF_TRY(prepare_gguf(j, err));
@@ -376,7 +410,7 @@ int rlhf__cmd_export(const struct rlhf__env *env, int argc, char **argv) {
     struct options o = {0};
     struct job j = {.env = env, .o = &o};
     if (rlhf__flags_helped(flags, N_FLAGS,
-                           "rlhf-host export RUN|DIR --to DIR [--gguf FILE] [flags]", argc, argv))
+                           "rlhf-host export RUN|MODEL --to DIR [--gguf FILE] [flags]", argc, argv))
         return 0;
     rlhf_status st = rlhf__flags_parse(flags, N_FLAGS, argc, argv, &o, &rest, &err);
     if (st == RLHF_OK) st = check(&o, &rest, &err);

@@ -2,11 +2,11 @@
 #include "export/export_adapter.h"
 
 #include "base/json.h"
-#include "export/gguf_adapter.h"
 #include "gguf/model_text.h"
+#include "gguf_write/gguf_adapter.h"
 #include "model/model.h"
 #include "option/nearest.h"
-#include "tensors/tensor.h"
+#include "tensors/low_rank.h"
 #include "weights/hf_dir.h"
 #include "weights/rounding.h"
 

@@ -2,6 +2,7 @@
 #include "gguf/gguf_text.h"
 
 #include "base/buf.h"
+#include "base/printable.h"
 #include "gguf/gguf_merges.h"
 #include "gguf/gguf_words.h"
 #include "text/unicode.h"
@@ -49,6 +50,25 @@ static int is_piece(int32_t type) {
     return type == RLHF__GGUF_TOKEN_NORMAL || type == RLHF__GGUF_TOKEN_USER_DEFINED;
 }
 
+// Adds token i to the vocabulary, where `shown` is its text. llama.cpp refuses equal tokens, too.
+static rlhf_status add_token(const struct rlhf__gguf_words *w, json_t *vocab, int32_t i,
+                             const char *shown, struct rlhf__error *err) {
+    const json_t *other = json_object_get(vocab, shown);
+    const int32_t k = (int32_t)json_integer_value(other);
+    struct rlhf__buf safe = RLHF__BUF_INIT;
+    size_t n, m = 0;
+    const char *text = rlhf__gguf_word(w, i, &n), *same = other ? rlhf__gguf_word(w, k, &m) : NULL;
+    if (!same || n != m || memcmp(text, same, n) != 0)
+        return json_object_set_new(vocab, shown, json_integer(i)) == 0 ? RLHF_OK : no_memory(err);
+    rlhf__put_printable(&safe, text, n < 60 ? n : 60, "");
+    rlhf__fail(err, RLHF_E_INVALID,
+               "%s: the tokens %d and %d of tokenizer.ggml.tokens have the same text, \"%s\"; each "
+               "may occur once",
+               w->path, (int)k, (int)i, rlhf__buf_text(&safe));
+    rlhf__buf_finish(&safe);
+    return RLHF_E_INVALID;
+}
+
 // Fills the vocabulary, the list of added tokens and, for merges by scores, the pieces.
 static rlhf_status put_tokens(const struct rlhf__gguf_words *w, json_t *vocab, json_t *added,
                               struct rlhf__vocab *pieces, struct rlhf__error *err) {
@@ -60,8 +80,7 @@ static rlhf_status put_tokens(const struct rlhf__gguf_words *w, json_t *vocab, j
         const int blank = put_text(w, i, &text);
         const char *shown = rlhf__buf_text(&text);
         st = rlhf__buf_ok(&text, err);
-        if (st == RLHF_OK && json_object_set_new(vocab, shown, json_integer(i)) != 0)
-            st = no_memory(err);
+        if (st == RLHF_OK) st = add_token(w, vocab, i, shown, err);
         if (st == RLHF_OK && w->spm) st = rlhf__vocab_add(pieces, i, shown, text.len, err);
         if (st == RLHF_OK && w->spm && is_piece(type)) rlhf__vocab_hash(pieces, i);
         if (st == RLHF_OK && is_added(w, i, type) && !blank &&

@@ -2,6 +2,7 @@
 // compiler fuses no multiply-adds, which would change the bits.
 #include "tensors/gguf_blocks.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { SMALL = 32, LARGE = 256 }; // elements of a block
@@ -136,4 +137,16 @@ void rlhf__blocks_decode(int32_t dtype, const uint8_t *blocks, int64_t n, float 
         default:
             break;
         }
+}
+
+int64_t rlhf__blocks_not_finite(int32_t dtype, const uint8_t *blocks, int64_t n) {
+    const int64_t bytes = (int64_t)rlhf__tensor_dtype_size(dtype);
+    const int two = dtype == RLHF__TENSOR_Q4_1 || dtype == RLHF__TENSOR_Q5_1 ||
+                    dtype == RLHF__TENSOR_Q4_K || dtype == RLHF__TENSOR_Q5_K;
+    const int64_t first = dtype == RLHF__TENSOR_Q6_K ? 208 : 0;
+    for (int64_t i = 0; i < n; i++, blocks += bytes) {
+        const float d = half_at(blocks + first), e = two ? half_at(blocks + 2) : 0;
+        if (!isfinite(d) || !isfinite(e)) return i;
+    }
+    return n;
 }

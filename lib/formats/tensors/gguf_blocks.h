@@ -15,10 +15,14 @@
 #ifndef RLHF_FORMATS_TENSORS_GGUF_BLOCKS_H
 #define RLHF_FORMATS_TENSORS_GGUF_BLOCKS_H
 
-#include "tensors/tensor.h"
+#include "tensors/dtype.h"
 
 // Decode n blocks of a quantised dtype to n times rlhf__tensor_dtype_block(dtype) floats. The
 // blocks need not be aligned. Neither allocates nor locks. [any]
 void rlhf__blocks_decode(int32_t dtype, const uint8_t *blocks, int64_t n, float *out);
+
+// The first of n blocks of a quantised dtype with an f16 number that is infinite or NaN; n if all
+// are finite. [any]
+int64_t rlhf__blocks_not_finite(int32_t dtype, const uint8_t *blocks, int64_t n);
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef RLHF_FORMATS_TENSORS_GGUF_VALUES_H
 #define RLHF_FORMATS_TENSORS_GGUF_VALUES_H
 
-#include "tensors/mapped.h"
+#include "tensors/gguf_head.h"
 
 // Types of values and of the elements of arrays. The numbers are those of the format.
 enum rlhf__gguf_type {
@@ -55,34 +55,7 @@ const char *rlhf__gguf_item_text(const struct rlhf__gguf_value *v, size_t i, siz
 int64_t rlhf__gguf_item_int(const struct rlhf__gguf_value *v, size_t i);
 double rlhf__gguf_item_num(const struct rlhf__gguf_value *v, size_t i);
 
-// ---- reading, for gguf_file.c ----
-
-// The first bytes of a file, up to the tensors' data. The file may change, so they are copied.
-struct rlhf__gguf_head {
-    struct rlhf__mapped file;
-    uint8_t *bytes; // [len] the copy so far
-    uint64_t len;
-    uint64_t at;                    // where reading continues
-    struct rlhf__gguf_value *value; // [n_values] sorted by key
-    size_t n_values;
-};
-
-// Check that the file has n more bytes, and copy them to `bytes`. The caller then reads them at
-// `at`, and moves `at`. Messages say that they belong to `what` with the name `name`, e.g. "tensor"
-// and "output.weight". [main]
-rlhf_status rlhf__gguf_need(struct rlhf__gguf_head *, uint64_t n, const char *what,
-                            const char *name, struct rlhf__error *err);
-
-// Read an integer. [main]
-rlhf_status rlhf__gguf_take_u32(struct rlhf__gguf_head *, const char *what, const char *name,
-                                uint32_t *out, struct rlhf__error *err);
-rlhf_status rlhf__gguf_take_u64(struct rlhf__gguf_head *, const char *what, const char *name,
-                                uint64_t *out, struct rlhf__error *err);
-
-// Read the name of key or tensor i, of 1 to `max` printable ASCII characters. The caller frees
-// *out. [main]
-rlhf_status rlhf__gguf_take_name(struct rlhf__gguf_head *, const char *what, size_t i, uint64_t max,
-                                 char **out, struct rlhf__error *err);
+// ---- for gguf_file.c ----
 
 // Read n keys with their values. [main]
 rlhf_status rlhf__gguf_take_keys(struct rlhf__gguf_head *, uint64_t n, struct rlhf__error *err);

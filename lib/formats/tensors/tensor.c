@@ -1,83 +1,12 @@
-// tensor.c: see tensor.h. f16 is IEEE 754 binary16; bf16 is the upper half of binary32.
+// tensor.c: see tensor.h.
 #include "tensors/tensor.h"
 
 #include "tensors/gguf_blocks.h"
 
-#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-// ---- low-rank products ----
-
-static int fits(const struct rlhf__tensor *w, const struct rlhf__tensor *a,
-                const struct rlhf__tensor *b, int in_out) {
-    return w->ndim == 2 && a->ndim == 2 && b->ndim == 2 && a->shape[0] == b->shape[1] &&
-           a->shape[1] == w->shape[in_out ? 0 : 1] && b->shape[0] == w->shape[in_out ? 1 : 0];
-}
-
-static rlhf_status check(const struct rlhf__tensor *w, const struct rlhf__tensor *a,
-                         const struct rlhf__tensor *b, int in_out, struct rlhf__error *err) {
-    char of_w[128], of_a[128], of_b[128];
-    if (fits(w, a, b, in_out)) return RLHF_OK;
-    return rlhf__fail(err, RLHF_E_INVALID,
-                      "the adapter is of another base: %s of %s has shape %s, its A %s and B %s in "
-                      "%s do not fit",
-                      w->name, w->file,
-                      rlhf__tensor_shape_text(w->shape, w->ndim, of_w, sizeof of_w),
-                      rlhf__tensor_shape_text(a->shape, a->ndim, of_a, sizeof of_a),
-                      rlhf__tensor_shape_text(b->shape, b->ndim, of_b, sizeof of_b), a->file);
-}
-
-// to[cols, rows] = from[rows, cols].
-static void transpose(float *to, const float *from, int64_t rows, int64_t cols) {
-    for (int64_t r = 0; r < rows; r++)
-        for (int64_t c = 0; c < cols; c++)
-            to[c * rows + r] = from[r * cols + c];
-}
-
-// Reads a matrix [rows, cols], as stored or transposed. The caller frees it.
-static rlhf_status matrix(const struct rlhf__tensor *t, int transposed, float **out,
-                          struct rlhf__error *err) {
-    const size_t bytes = (size_t)t->count * sizeof **out;
-    float *x = calloc(1, bytes + 1), *y = transposed ? calloc(1, bytes + 1) : NULL;
-    rlhf_status st = x && (y || !transposed) ? rlhf__tensor_read_f32(t, 0, t->count, x, err)
-                                             : RLHF__NOMEM(err, "out of memory for %s", t->name);
-    if (st == RLHF_OK && transposed) transpose(y, x, t->shape[0], t->shape[1]);
-    *out = transposed ? y : x;
-    if (transposed) free(x);
-    return st;
-}
-
-rlhf_status rlhf__low_rank_open(const struct rlhf__tensor *w, const struct rlhf__tensor *a,
-                                const struct rlhf__tensor *b, double scale, int in_out,
-                                struct rlhf__low_rank **out, struct rlhf__error *err) {
-    *out = NULL;
-    RLHF_TRY(check(w, a, b, in_out, err));
-    struct rlhf__low_rank *l = calloc(1, sizeof *l);
-    if (!l) return RLHF__NOMEM(err, "out of memory for %s", w->name);
-    l->rows = w->shape[0];
-    l->cols = w->shape[1];
-    l->rank = a->shape[0];
-    // If `w` is stored as [inputs, outputs], the product is A' [inputs, rank] B' [rank, outputs].
-    rlhf_status st = matrix(in_out ? a : b, in_out, &l->left, err);
-    if (st == RLHF_OK) st = matrix(in_out ? b : a, in_out, &l->right, err);
-    for (int64_t i = 0; st == RLHF_OK && i < l->rows * l->rank; i++)
-        l->left[i] = (float)(scale * (double)l->left[i]);
-    if (st != RLHF_OK) {
-        rlhf__low_rank_close(l);
-        return st;
-    }
-    *out = l;
-    return RLHF_OK;
-}
-
-void rlhf__low_rank_close(struct rlhf__low_rank *l) {
-    if (!l) return;
-    free(l->left);
-    free(l->right);
-    free(l);
-}
+// ---- a low-rank product ----
 
 // Add elements [from, from + n) of the low-rank product to out[n]. Each element is the sum of
 // `rank` products, added in order.
@@ -98,75 +27,11 @@ static void low_rank_add(const struct rlhf__low_rank *l, int64_t from, int64_t n
 
 // ---- tensors ----
 
-static const struct {
-    const char *name;
-    int64_t block;
-    uint64_t size;
-} dtypes[] = {
-#define ROW(name, block, bytes) {#name, block, bytes},
-    RLHF__TENSOR_DTYPE_MAP(ROW)
-#undef ROW
-};
-
-const char *rlhf__tensor_dtype_name(int32_t dtype) {
-    return dtype >= 0 && dtype < RLHF__N_TENSOR_DTYPES ? dtypes[dtype].name : "unknown";
-}
-
-int rlhf__tensor_is_float(int32_t dtype) {
-    return dtype == RLHF__TENSOR_F32 || dtype == RLHF__TENSOR_F16 || dtype == RLHF__TENSOR_BF16 ||
-           rlhf__tensor_dtype_block(dtype) > 1;
-}
-
-int64_t rlhf__tensor_dtype_block(int32_t dtype) { return dtypes[dtype].block; }
-
-uint64_t rlhf__tensor_dtype_size(int32_t dtype) { return dtypes[dtype].size; }
-
-int32_t rlhf__tensor_dtype_find(const char *name) {
-    for (int32_t i = 0; i < RLHF__N_TENSOR_DTYPES; i++)
-        if (!strcmp(dtypes[i].name, name)) return dtypes[i].block == 1 ? i : -1;
-    return -1;
-}
-
-static uint32_t bits_of(float x) {
-    uint32_t u;
-    memcpy(&u, &x, sizeof u);
-    return u;
-}
-
-static float float_of(uint32_t u) {
-    float x;
-    memcpy(&x, &u, sizeof x);
-    return x;
-}
-
-uint16_t rlhf__f32_to_bf16(float x) {
-    uint32_t u = bits_of(x);
-    if (isnan(x)) return (uint16_t)((u >> 16) | 0x40); // keep it a NaN when the low bits go
-    return (uint16_t)((u + 0x7FFF + ((u >> 16) & 1)) >> 16);
-}
-
-float rlhf__bf16_to_f32(uint16_t h) { return float_of((uint32_t)h << 16); }
-
-uint16_t rlhf__f32_to_f16(float x) {
-    uint32_t u = bits_of(x), sign = (u >> 16) & 0x8000, mag = u & 0x7FFFFFFF;
-    if (mag > 0x7F800000) return (uint16_t)(sign | 0x7E00);
-    if (mag >= 0x477FF000) return (uint16_t)(sign | 0x7C00); // rounds to 65536 or more
-    if (mag < 0x38800000) { // below 2^-14, f16 is a multiple of 2^-24; the addition rounds to it
-        uint32_t sub = bits_of(float_of(mag) + 0.5f) - bits_of(0.5f);
-        return (uint16_t)(sign | sub);
-    }
-    uint32_t rounded = mag + 0xFFF + ((mag >> 13) & 1) - (112u << 23);
-    return (uint16_t)(sign | (rounded >> 13));
-}
-
-float rlhf__f16_to_f32(uint16_t h) {
-    uint32_t sign = (uint32_t)(h & 0x8000) << 16, e = (h >> 10) & 31, m = h & 0x3FF;
-    if (e == 31) return float_of(sign | 0x7F800000 | (m << 13));
-    if (e == 0) {
-        float x = (float)m * 0x1p-24f;
-        return sign ? -x : x;
-    }
-    return float_of(sign | ((e + 112) << 23) | (m << 13));
+rlhf_status rlhf__tensor_check_float(const struct rlhf__tensor *t, struct rlhf__error *err) {
+    if (rlhf__tensor_is_float(t->dtype)) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                      "%s: tensor %s is %s; weights must be F32, F16 or BF16", t->file, t->name,
+                      rlhf__tensor_dtype_name(t->dtype));
 }
 
 const char *rlhf__tensor_shape_text(const int64_t *shape, int32_t ndim, char *out, size_t cap) {
@@ -185,31 +50,6 @@ const char *rlhf__tensor_shape_text(const int64_t *shape, int32_t ndim, char *ou
 // ---- the numbers of a tensor ----
 
 enum { LARGEST_BLOCK = 256 };
-
-// The loops below are plain, so that the compiler vectorizes them. Memory limits their speed.
-
-static void widen_bf16(const uint8_t *from, int64_t n, float *out) {
-    for (int64_t i = 0; i < n; i++) {
-        uint16_t h;
-        memcpy(&h, from + 2 * i, sizeof h);
-        out[i] = float_of((uint32_t)h << 16);
-    }
-}
-
-// Does what rlhf__f16_to_f32 does, without branches. The exponent grows by 112. A subnormal is
-// first computed as a number with exponent 2^-14; then 2^-14 is subtracted. Infinities and NaN keep
-// all exponent bits set.
-static void widen_f16(const uint8_t *from, int64_t n, float *out) {
-    for (int64_t i = 0; i < n; i++) {
-        uint16_t h;
-        memcpy(&h, from + 2 * i, sizeof h);
-        const uint32_t sign = (uint32_t)(h & 0x8000) << 16, mag = (uint32_t)(h & 0x7FFF) << 13;
-        const uint32_t endless = mag >= 0x0F800000 ? 112u << 23 : 0, normal = mag + (112u << 23);
-        const uint32_t small = bits_of(float_of(mag + (113u << 23)) - 0x1p-14f);
-        const uint32_t is_small = 0u - (uint32_t)(mag < 0x00800000);
-        out[i] = float_of(sign | (small & is_small) | ((normal + endless) & ~is_small));
-    }
-}
 
 // Decodes elements [from, from + n) of a quantised tensor in the order of the file.
 static void decode(const struct rlhf__tensor *t, int64_t from, int64_t n, float *out) {
@@ -239,9 +79,9 @@ static void widen(const struct rlhf__tensor *t, int64_t from, int64_t n, float *
     if (t->dtype == RLHF__TENSOR_F32) // files and hosts are little-endian
         memcpy(out, at, (size_t)n * sizeof *out);
     else if (t->dtype == RLHF__TENSOR_BF16)
-        widen_bf16(at, n, out);
+        rlhf__widen_bf16(at, n, out);
     else if (t->dtype == RLHF__TENSOR_F16)
-        widen_f16(at, n, out);
+        rlhf__widen_f16(at, n, out);
     else
         decode(t, from, n, out);
 }
@@ -328,10 +168,7 @@ static rlhf_status read_own(const struct rlhf__tensor *t, int64_t from, int64_t 
 
 rlhf_status rlhf__tensor_read_f32(const struct rlhf__tensor *t, int64_t from, int64_t n, float *out,
                                   struct rlhf__error *err) {
-    if (!rlhf__tensor_is_float(t->dtype))
-        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                          "%s: tensor '%s' is %s; weights must be F32, F16 or BF16", t->file,
-                          t->name, rlhf__tensor_dtype_name(t->dtype));
+    RLHF_TRY(rlhf__tensor_check_float(t, err));
     const int64_t own = t->count - (t->then ? t->then->count : 0);
     const int64_t here = from >= own ? 0 : n < own - from ? n : own - from;
     RLHF_TRY(read_own(t, from, here, out, err));
@@ -359,6 +196,36 @@ rlhf_status rlhf__tensor_read_bytes(const struct rlhf__tensor *t, void *out,
 }
 
 // ---- blocks ----
+
+struct scales {
+    const struct rlhf__tensor *t;
+    int64_t from, n, bad; // bad: n, or the first block whose scale is not finite
+};
+
+static void look_at_scales(void *scales) {
+    struct scales *s = scales;
+    const uint64_t bytes = rlhf__tensor_dtype_size(s->t->dtype);
+    s->bad = rlhf__blocks_not_finite(s->t->dtype, s->t->data + (uint64_t)s->from * bytes, s->n);
+}
+
+rlhf_status rlhf__tensor_check_scales(const struct rlhf__tensor *t, struct rlhf__error *err) {
+    enum { STEP = 1 << 13 };
+    const uint64_t bytes = rlhf__tensor_dtype_size(t->dtype);
+    const int64_t all = (int64_t)(t->n_bytes / bytes);
+    if (rlhf__tensor_dtype_block(t->dtype) == 1) return RLHF_OK;
+    for (int64_t at = 0; at < all; at += STEP) {
+        struct scales s = {.t = t, .from = at, .n = all - at < STEP ? all - at : STEP};
+        const uint64_t end = (uint64_t)(at + s.n) * bytes;
+        RLHF_TRY(work_on(t, (uint64_t)at * bytes, end, look_at_scales, &s, err));
+        if (s.bad < s.n)
+            return rlhf__fail(err, RLHF_E_INVALID,
+                              "%s: block %lld of tensor %s (%s) has a scale that is infinite or "
+                              "NaN; take the file from its source again",
+                              t->file, (long long)(at + s.bad), t->name,
+                              rlhf__tensor_dtype_name(t->dtype));
+    }
+    return t->then ? rlhf__tensor_check_scales(t->then, err) : RLHF_OK;
+}
 
 int rlhf__tensor_has_blocks(const struct rlhf__tensor *t) {
     const int whole = t->order == RLHF__TENSOR_AS_IS || t->order == RLHF__TENSOR_PAIRED;

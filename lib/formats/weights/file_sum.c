@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/regular.h"
 #include "tensors/gguf_file.h"
+#include "weights/wrong_dir.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -122,6 +123,7 @@ rlhf_status rlhf__sum_model(const char *dir, int tokenizer, int weights, struct 
     out->bytes = 0;
     rlhf__sha256_init(&out->hash);
     int64_t size;
+    if (access(dir, F_OK) != 0 && errno == ENOENT) return rlhf__wrong_dir(dir, err);
     if (rlhf__gguf_is(dir)) return put_file(out, dir, INT64_MAX, &size, err);
     RLHF_TRY(put_named(out, dir, "config.json", err));
     for (size_t i = 0; tokenizer && i < sizeof files / sizeof *files; i++)

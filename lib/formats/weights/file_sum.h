@@ -17,7 +17,8 @@ rlhf_status rlhf__sum_file(const char *path, struct rlhf__file_sum *out, int *fo
 
 // Hash the files in the directory of a model or an adapter: configs, tokenizer files and weights.
 // If a weights file has more than 64 MiB, only 64 pieces of it are read. If `dir` is a GGUF file,
-// the sum is the SHA-256 of the whole file. Errors: RLHF_E_IO. [main]
+// the sum is the SHA-256 of the whole file. Errors: RLHF_E_INVALID (no such path), RLHF_E_IO.
+// [main]
 rlhf_status rlhf__sum_model(const char *dir, int tokenizer, int weights, struct rlhf__file_sum *out,
                             struct rlhf__error *err);
 

@@ -15,7 +15,6 @@ struct reader {
     const char *arch; // llama.cpp's name, with which the keys begin
     struct rlhf__gguf_shape shape;
     json_t *config;
-    int64_t width, context;
     int32_t by_kind; // 1: layers with a window have positions of their own
 };
 
@@ -115,13 +114,14 @@ static rlhf_status size_of(const struct reader *r, const char *name, int64_t fal
 
 static rlhf_status read_shape(struct reader *r, struct rlhf__error *err) {
     struct rlhf__gguf_shape *s = &r->shape;
-    int32_t width = 0, context = 0, values = 0;
-    RLHF_TRY(size_of(r, "embedding_length", 0, MAX_SIZE, &width, err));
-    RLHF_TRY(size_of(r, "context_length", 0, MAX_SIZE, &context, err));
+    int32_t values = 0;
+    RLHF_TRY(size_of(r, "embedding_length", 0, MAX_SIZE, &s->width, err));
+    RLHF_TRY(size_of(r, "context_length", 0, MAX_SIZE, &s->context, err));
+    RLHF_TRY(size_of(r, "feed_forward_length", 0, MAX_SIZE, &s->mlp, err));
     RLHF_TRY(size_of(r, "block_count", 0, MAX_LAYERS, &s->layers, err));
     RLHF_TRY(size_of(r, "attention.head_count", 0, MAX_SIZE, &s->heads, err));
     RLHF_TRY(size_of(r, "attention.head_count_kv", s->heads, MAX_SIZE, &s->kv_heads, err));
-    const int32_t even = s->heads > 0 && width > s->heads ? width / s->heads : 1;
+    const int32_t even = s->heads > 0 && s->width > s->heads ? s->width / s->heads : 1;
     RLHF_TRY(size_of(r, "attention.key_length", even, MAX_SIZE, &s->head_dim, err));
     RLHF_TRY(size_of(r, "attention.value_length", s->head_dim, MAX_SIZE, &values, err));
     if (values != s->head_dim)
@@ -129,8 +129,6 @@ static rlhf_status read_shape(struct reader *r, struct rlhf__error *err) {
                           "%s: heads of %d elements of keys and %d of values (%s.attention."
                           "key_length, value_length); they must be equal",
                           rlhf__gguf_path(r->file), (int)s->head_dim, (int)values, r->arch);
-    r->width = width;
-    r->context = context;
     return RLHF_OK;
 }
 
@@ -142,6 +140,7 @@ static rlhf_status put_vocab(struct reader *r, struct rlhf__error *err) {
                           "%s: the tensor token_embd.weight is missing or not a matrix; is it the "
                           "file of a language model?",
                           rlhf__gguf_path(r->file));
+    r->shape.vocab = t->shape[0];
     return put(r, "vocab_size", json_integer(t->shape[0]), err);
 }
 
@@ -198,7 +197,7 @@ static rlhf_status put_windows(struct reader *r, struct rlhf__error *err) {
 static rlhf_status put_gemma(struct reader *r, struct rlhf__error *err) {
     const struct rlhf__gguf_shape *s = &r->shape;
     const double divisor =
-        rlhf__gguf_score_divisor(s->family, s->layers, (double)r->width, s->heads, s->head_dim);
+        rlhf__gguf_score_divisor(s->family, s->layers, (double)s->width, s->heads, s->head_dim);
     RLHF_TRY(put_windows(r, err));
     const struct rlhf__gguf_value *cap = find(r, "final_logit_softcapping");
     double x = 0; // the table has the cap of gemma2
@@ -302,9 +301,12 @@ static rlhf_status read_all(struct reader *r, struct rlhf__error *err) {
     RLHF_TRY(put_family(r, err));
     const int32_t f = r->shape.family;
     if (f != RLHF__GGUF_GPT2) {
-        const struct rlhf__gguf_positions p = {
-            r->file,           r->arch, f, r->shape.head_dim, r->by_kind || f == RLHF__GGUF_GEMMA3,
-            (double)r->context};
+        const struct rlhf__gguf_positions p = {r->file,
+                                               r->arch,
+                                               f,
+                                               r->shape.head_dim,
+                                               r->by_kind || f == RLHF__GGUF_GEMMA3,
+                                               (double)r->shape.context};
         RLHF_TRY(rlhf__gguf_rotary(&p, r->config, err));
     }
     RLHF_TRY(put_ids(r, err));

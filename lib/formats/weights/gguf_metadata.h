@@ -1,6 +1,6 @@
 // gguf_metadata.h: makes a config.json of the keys of a GGUF file: the fields that transformers and
-// this program's models read. The reverse is tools/export/gguf_config.c; both use the tables in
-// gguf_names.h.
+// this program's models read. The reverse is lib/formats/gguf_write/gguf_config.c; both use the
+// tables in gguf_names.h.
 //
 // gguf_rotary.h reads the keys of rotary positions.
 #ifndef RLHF_FORMATS_WEIGHTS_GGUF_METADATA_H
@@ -15,7 +15,9 @@
 struct rlhf__gguf_shape {
     int32_t family; // enum rlhf__gguf_family
     int32_t layers, heads, kv_heads, head_dim;
-    int32_t hybrid; // 1: a Granite 4 whose layers see no positions (granitemoehybrid)
+    int32_t width, mlp, context; // mlp: the width between gate or up and down
+    int64_t vocab;               // rows of the embedding
+    int32_t hybrid;              // 1: a Granite 4 whose layers see no positions (granitemoehybrid)
 };
 
 // Make the config of the model in the file. The output table is tied if the file has no

@@ -324,20 +324,29 @@ static int needs(const struct name *n, int32_t family, int tied, int bias) {
 
 // Among the names in `list` that the family requires, finds the one with index *i, writes it to
 // `out` and returns 1. If there are not enough such names, subtracts their number from *i and
-// returns 0.
-static int needed_of(const struct name *list, int32_t family, int tied, int block, size_t *i,
+// returns 0. The names are those of a layer, or of none (-1).
+static int needed_of(const struct name *list, int32_t family, int tied, int32_t layer, size_t *i,
                      char out[RLHF__GGUF_NAME_CAP]) {
+    char block[24] = "";
+    if (layer >= 0) snprintf(block, sizeof block, "blk.%d.", (int)layer);
     for (; list->hf; list++)
         for (int bias = 0; bias < 2; bias++) {
             if (!needs(list, family, tied, bias) || (*i)-- > 0) continue;
-            snprintf(out, RLHF__GGUF_NAME_CAP, "%s%s.%s", block ? "blk.%d." : "", list->gguf,
+            snprintf(out, RLHF__GGUF_NAME_CAP, "%s%s.%s", block, list->gguf,
                      bias ? "bias" : "weight");
             return 1;
         }
     return 0;
 }
 
-int rlhf__gguf_required(int32_t family, int tied, size_t i, char out[RLHF__GGUF_NAME_CAP]) {
-    return needed_of(families[family].outside, family, tied, 0, &i, out) ||
-           needed_of(families[family].in_block, family, tied, 1, &i, out);
+int rlhf__gguf_required(int32_t family, int tied, int32_t layers, size_t i,
+                        char out[RLHF__GGUF_NAME_CAP]) {
+    size_t left = SIZE_MAX;
+    if (needed_of(families[family].outside, family, tied, -1, &i, out)) return 1;
+    needed_of(families[family].in_block, family, tied, 0, &left, out);
+    const size_t n = SIZE_MAX - left; // in a layer
+    if (i / n >= (size_t)layers) return 0;
+    const int32_t layer = (int32_t)(i / n);
+    i %= n;
+    return needed_of(families[family].in_block, family, tied, layer, &i, out);
 }

@@ -85,9 +85,9 @@ rlhf_status rlhf__gguf_name(int32_t family, const struct rlhf__tensor *t,
 int rlhf__gguf_name_in(int32_t family, const char *name, char out[RLHF__GGUF_NAME_CAP],
                        int32_t *rows);
 
-// Set `out` to the i-th name that a model of the family must have. If the name contains %d, every
-// block must have it. The output table is required unless it is tied. Returns 0 if there are fewer
-// names. [any]
-int rlhf__gguf_required(int32_t family, int tied, size_t i, char out[RLHF__GGUF_NAME_CAP]);
+// Set `out` to the i-th name that a model of the family with this number of layers must have. The
+// output table is required unless it is tied. Returns 0 if there are fewer names. [any]
+int rlhf__gguf_required(int32_t family, int tied, int32_t layers, size_t i,
+                        char out[RLHF__GGUF_NAME_CAP]);
 
 #endif

@@ -1,5 +1,5 @@
 // gguf_rotary.h: reads the rotary positions of a GGUF file into a config's rope_parameters. The
-// reverse is tools/export/gguf_rope.c.
+// reverse is lib/formats/gguf_write/gguf_rope.c.
 #ifndef RLHF_FORMATS_WEIGHTS_GGUF_ROTARY_H
 #define RLHF_FORMATS_WEIGHTS_GGUF_ROTARY_H
 

@@ -3,7 +3,7 @@
 
 #include "base/printable.h"
 #include "base/size_text.h"
-#include "weights/gguf_metadata.h"
+#include "weights/gguf_complete.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,27 +14,18 @@ static int is_divisors(const char *name) {
            !strcmp(name, "rope_factors_short.weight");
 }
 
-static rlhf_status pair_rows(struct rlhf__tensor *t, const char *name, int32_t heads,
-                             int32_t head_dim, struct rlhf__error *err) {
-    if (head_dim % 2 == 0 && t->shape[0] == (int64_t)heads * head_dim) {
-        t->order = RLHF__TENSOR_PAIRED;
-        t->head = head_dim;
-        return RLHF_OK;
-    }
-    return rlhf__fail(err, RLHF_E_INVALID,
-                      "%s: tensor %s has %lld rows, the keys say %d heads of width %d", t->file,
-                      name, (long long)t->shape[0], (int)heads, (int)head_dim);
-}
-
-// Sets the shape and the order of a tensor's rows. `name` is its name in the file.
-static rlhf_status arrange(struct rlhf__tensor *t, const char *name, int32_t rows,
-                           const struct rlhf__gguf_shape *s, struct rlhf__error *err) {
-    if (t->ndim > 2)
+// Sets the shape and the order of the rows of a tensor, whose shape in the file was checked.
+static rlhf_status arrange(struct rlhf__tensor *t, int32_t rows, const struct rlhf__gguf_shape *s,
+                           struct rlhf__error *err) {
+    const int pairs = rows == RLHF__GGUF_PAIR_Q || rows == RLHF__GGUF_PAIR_K;
+    if (pairs && s->head_dim % 2)
         return rlhf__fail(err, RLHF_E_INVALID,
-                          "%s: tensor %s has %d dimensions, expected a vector or a matrix", t->file,
-                          name, (int)t->ndim);
-    if (rows == RLHF__GGUF_PAIR_Q) return pair_rows(t, name, s->heads, s->head_dim, err);
-    if (rows == RLHF__GGUF_PAIR_K) return pair_rows(t, name, s->kv_heads, s->head_dim, err);
+                          "%s: heads have a width of %d; rotary positions need an even one",
+                          t->file, (int)s->head_dim);
+    if (pairs) {
+        t->order = RLHF__TENSOR_PAIRED;
+        t->head = s->head_dim;
+    }
     if (rows == RLHF__GGUF_PLUS_ONE) t->order = RLHF__TENSOR_PLUS_ONE;
     if (rows == RLHF__GGUF_TRANSPOSED && t->ndim == 2) {
         const int64_t columns = t->shape[0];
@@ -55,10 +46,11 @@ static rlhf_status add(struct rlhf__gguf_weights *w, const struct rlhf__tensor *
         return rlhf__fail(err, RLHF_E_INVALID,
                           "%s: tensor %s is not one of llama.cpp's architecture %s", from->file,
                           from->name, rlhf__gguf_arch(s->family));
+    RLHF_TRY(rlhf__gguf_check_tensor(s, from, err));
     *t = *from;
     t->name = name;
     w->n++;
-    return arrange(t, from->name, rows, s, err);
+    return arrange(t, rows, s, err);
 }
 
 // ---- Granite 4: gate and up projection are one tensor ----
@@ -69,19 +61,13 @@ static struct rlhf__tensor *find(struct rlhf__gguf_weights *w, const char *name)
     return NULL;
 }
 
-static rlhf_status join_layer(struct rlhf__gguf_weights *w, int32_t layer,
-                              struct rlhf__error *err) {
+static void join_layer(struct rlhf__gguf_weights *w, int32_t layer) {
     char name[RLHF__GGUF_NAME_CAP];
 #define NAME(end) (snprintf(name, sizeof name, "model.layers.%d." end, (int)layer), name)
     struct rlhf__tensor *gate = find(w, NAME("mlp.gate_proj.weight"));
     struct rlhf__tensor *up = find(w, NAME("mlp.up_proj.weight"));
     struct rlhf__tensor *down = find(w, NAME("mlp.down_proj.weight"));
-    if (!gate || !up || !down) return RLHF_OK; // the model reports what is missing
-    if (gate->ndim != 2 || up->ndim != 2 || gate->shape[1] != up->shape[1])
-        return rlhf__fail(err, RLHF_E_INVALID,
-                          "%s: blk.%d.ffn_gate.weight and blk.%d.ffn_up.weight have different "
-                          "columns",
-                          gate->file, (int)layer, (int)layer);
+    if (!gate || !up || !down) return;
     struct rlhf__tensor *then = &w->part[layer];
     *then = *up;
     up->name = NULL;
@@ -92,14 +78,13 @@ static rlhf_status join_layer(struct rlhf__gguf_weights *w, int32_t layer,
     memcpy((char *)(uintptr_t)gate->name, NAME("shared_mlp.input_linear.weight"), sizeof name);
     memcpy((char *)(uintptr_t)down->name, NAME("shared_mlp.output_linear.weight"), sizeof name);
 #undef NAME
-    return RLHF_OK;
 }
 
 static rlhf_status join(struct rlhf__gguf_weights *w, int32_t layers, struct rlhf__error *err) {
     w->part = calloc((size_t)layers + 1, sizeof *w->part);
     if (!w->part) return RLHF__NOMEM(err, "out of memory for the tensors");
     for (int32_t i = 0; i < layers; i++)
-        RLHF_TRY(join_layer(w, i, err));
+        join_layer(w, i);
     size_t n = 0;
     for (size_t i = 0; i < w->n; i++)
         if (w->tensor[i].name) w->tensor[n++] = w->tensor[i];
@@ -124,6 +109,7 @@ rlhf_status rlhf__gguf_weights_open(const char *path, struct rlhf__gguf_weights 
     if (!w->tensor || !w->names) return RLHF__NOMEM(err, "out of memory for the tensors");
     for (size_t i = 0; i < n; i++)
         RLHF_TRY(add(w, &t[i], &shape, err));
+    RLHF_TRY(rlhf__gguf_check_complete(w->file, &shape, err));
     return shape.hybrid ? join(w, shape.layers, err) : RLHF_OK;
 }
 

@@ -1,6 +1,6 @@
 // gguf_weights.h: the tensors of a GGUF file as those of transformers' weights: their names, their
 // shapes and the order of their rows. Nothing is copied; tensors/tensor.h rearranges when it reads.
-// The reverse is tools/export/gguf.c; both use the table of names in gguf_names.h.
+// The reverse is lib/formats/gguf_write/gguf.c; both use the table of names in gguf_names.h.
 #ifndef RLHF_FORMATS_WEIGHTS_GGUF_WEIGHTS_H
 #define RLHF_FORMATS_WEIGHTS_GGUF_WEIGHTS_H
 
@@ -18,7 +18,8 @@ struct rlhf__gguf_weights {
 // Open a file and name its tensors. Divisors of rotary positions are left out, because they are in
 // the config (gguf_metadata.h). *w needs rlhf__gguf_weights_finish, even after a failure. Errors:
 // those of rlhf__gguf_open and rlhf__gguf_config; RLHF_E_INVALID (a tensor that the architecture
-// does not have, heads that do not fit a tensor's rows). [main]
+// does not have, a missing one, a shape that does not follow from the keys), RLHF_E_UNSUPPORTED
+// (integers). [main]
 rlhf_status rlhf__gguf_weights_open(const char *path, struct rlhf__gguf_weights *w,
                                     struct rlhf__error *err);
 void rlhf__gguf_weights_finish(struct rlhf__gguf_weights *w); // a zeroed struct is allowed [main]

@@ -5,6 +5,7 @@
 #include "weights/peft.h"
 
 #include "base/json.h"
+#include "tensors/gguf_file.h"
 #include "weights/run_checkpoint.h"
 
 #include <math.h>
@@ -262,6 +263,13 @@ rlhf_status rlhf__peft_read(const char *dir, struct rlhf__peft *out, struct rlhf
     struct rlhf__weights *w = NULL;
     out->dir = strdup(rlhf__path_real(dir, real) ? real : dir);
     if (!out->dir) return RLHF__NOMEM(err, "out of memory for an adapter");
+    if (rlhf__gguf_is(out->dir))
+        return rlhf__fail(
+            err, RLHF_E_INVALID,
+            "%s is a GGUF file; an adapter is read only as PEFT or a run writes it, a "
+            "directory with " RLHF__PEFT_CONFIG
+            " (of a run, its checkpoints/latest), and not from llama.cpp's file",
+            dir);
     if (!rlhf__peft_is(out->dir))
         return rlhf__fail(err, RLHF_E_INVALID,
                           "%s is not an adapter: it is not a directory with " RLHF__PEFT_CONFIG,

@@ -10,13 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-rlhf_status rlhf__tensor_check_float(const struct rlhf__tensor *t, struct rlhf__error *err) {
-    if (rlhf__tensor_is_float(t->dtype)) return RLHF_OK;
-    return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                      "%s: tensor %s is of dtype %s; of numbers F32, F16 and BF16 are taken",
-                      t->file, t->name, rlhf__tensor_dtype_name(t->dtype));
-}
-
 static rlhf_status too_large(const struct rlhf__rounding *from, int64_t at, float x, int32_t dtype,
                              struct rlhf__error *err) {
     return rlhf__fail(err, RLHF_E_INVALID,
@@ -92,6 +85,7 @@ static rlhf_status put_rounded(const struct rlhf__rounded_file *f, const struct 
                                struct rlhf__weights_writer *w, float *floats, void *bytes,
                                struct rlhf__error *err) {
     const int32_t dtype = rounded_dtype(t, f->dtype);
+    RLHF_TRY(rlhf__tensor_check_scales(t, err));
     for (int64_t at = 0; at < t->count; at += CHUNK) {
         const size_t n = (size_t)(t->count - at < CHUNK ? t->count - at : CHUNK);
         const struct rlhf__rounding from = {t->file, t->name, at};

@@ -15,10 +15,6 @@ struct rlhf__rounding {
     int64_t first; // index of the first number in the tensor
 };
 
-// Returns RLHF_E_UNSUPPORTED if the tensor cannot be read as floats. The message has the file, the
-// tensor and the dtype. [any]
-rlhf_status rlhf__tensor_check_float(const struct rlhf__tensor *, struct rlhf__error *err);
-
 // Round n floats to `dtype` and store them in `out` (n elements, little-endian). `dtype` is F32,
 // F16 or BF16 (to nearest even) or, if n is a multiple of 32, Q8_0 (as quantize_row_q8_0_ref of
 // ggml). If a finite number would become infinite, or if Q8_0 would get a number that is not

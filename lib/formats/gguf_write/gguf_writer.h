@@ -4,8 +4,8 @@
 //
 // The writer does not know models; gguf.h decides what to write. The format is described in ggml's
 // docs/gguf.md.
-#ifndef RLHF_TOOLS_EXPORT_GGUF_WRITER_H
-#define RLHF_TOOLS_EXPORT_GGUF_WRITER_H
+#ifndef RLHF_FORMATS_GGUF_WRITE_GGUF_WRITER_H
+#define RLHF_FORMATS_GGUF_WRITE_GGUF_WRITER_H
 
 #include "base/folder.h"
 #include "tensors/gguf_file.h"
@@ -22,6 +22,7 @@ void rlhf__gguf_u32(struct rlhf__gguf *g, const char *key, uint32_t v);
 void rlhf__gguf_f32(struct rlhf__gguf *g, const char *key, double v);
 void rlhf__gguf_bool(struct rlhf__gguf *g, const char *key, int v);
 void rlhf__gguf_str(struct rlhf__gguf *g, const char *key, const char *text);
+void rlhf__gguf_bytes(struct rlhf__gguf *g, const char *key, const char *text, size_t len);
 
 // Add a key whose value is an array of n elements of a type (enum rlhf__gguf_type). Then call one
 // of the next functions for each element. [main]

@@ -1,8 +1,8 @@
 // gguf_chat.h: writes a model directory's chat templates as keys for llama.cpp.
-#ifndef RLHF_TOOLS_EXPORT_GGUF_CHAT_H
-#define RLHF_TOOLS_EXPORT_GGUF_CHAT_H
+#ifndef RLHF_FORMATS_GGUF_WRITE_GGUF_CHAT_H
+#define RLHF_FORMATS_GGUF_WRITE_GGUF_CHAT_H
 
-#include "export/gguf_writer.h"
+#include "gguf_write/gguf_writer.h"
 
 #include <jansson.h>
 

@@ -1,8 +1,8 @@
 // gguf_adapter.c: see gguf_adapter.h. The keys and names are those of llama.cpp's
 // convert_lora_to_gguf.py; its loader refuses a file that has others.
-#include "export/gguf_adapter.h"
+#include "gguf_write/gguf_adapter.h"
 
-#include "export/gguf_item.h"
+#include "gguf_write/gguf_item.h"
 #include "weights/hf_dir.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 // gguf_adapter.h: writes an adapter as llama.cpp's own LoRA file, which `llama-cli --lora` adds to
 // the base while it runs. Nothing is merged, so the base may be quantised.
-#ifndef RLHF_TOOLS_EXPORT_GGUF_ADAPTER_H
-#define RLHF_TOOLS_EXPORT_GGUF_ADAPTER_H
+#ifndef RLHF_FORMATS_GGUF_WRITE_GGUF_ADAPTER_H
+#define RLHF_FORMATS_GGUF_WRITE_GGUF_ADAPTER_H
 
 #include "base/folder.h"
 #include "weights/peft.h"

@@ -1,5 +1,5 @@
 // gguf_chat.c: see gguf_chat.h.
-#include "export/gguf_chat.h"
+#include "gguf_write/gguf_chat.h"
 
 #include "base/file.h"
 #include "base/json.h"

@@ -1,11 +1,11 @@
 // gguf_roles.h: the tokens of a GGUF file, and the keys for those with a role: BOS, EOS, end of a
 // turn, unknown, padding.
-#ifndef RLHF_TOOLS_EXPORT_GGUF_ROLES_H
-#define RLHF_TOOLS_EXPORT_GGUF_ROLES_H
+#ifndef RLHF_FORMATS_GGUF_WRITE_GGUF_ROLES_H
+#define RLHF_FORMATS_GGUF_WRITE_GGUF_ROLES_H
 
-#include "export/gguf_form.h"
-#include "export/gguf_writer.h"
 #include "gguf/gguf_words.h"
+#include "gguf_write/gguf_form.h"
+#include "gguf_write/gguf_writer.h"
 #include "tokenizer/tokenizer.h"
 
 struct rlhf__gguf_token {

@@ -1,5 +1,5 @@
 // gguf_writer.c: see gguf_writer.h.
-#include "export/gguf_writer.h"
+#include "gguf_write/gguf_writer.h"
 
 #include "base/file.h"
 
@@ -55,8 +55,12 @@ void rlhf__gguf_bool(struct rlhf__gguf *g, const char *name, int v) {
     rlhf__buf_putc(key(g, name, RLHF__GGUF_BOOL), v ? 1 : 0);
 }
 
+void rlhf__gguf_bytes(struct rlhf__gguf *g, const char *name, const char *text, size_t len) {
+    put_text(key(g, name, RLHF__GGUF_STR), text, len);
+}
+
 void rlhf__gguf_str(struct rlhf__gguf *g, const char *name, const char *text) {
-    put_text(key(g, name, RLHF__GGUF_STR), text, strlen(text));
+    rlhf__gguf_bytes(g, name, text, strlen(text));
 }
 
 void rlhf__gguf_array(struct rlhf__gguf *g, const char *name, int32_t type, uint64_t n) {

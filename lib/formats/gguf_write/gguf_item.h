@@ -1,9 +1,9 @@
 // gguf_item.h: one tensor of a GGUF file, made from a tensor of a model or an adapter: its name,
 // its dtype, and the order of its rows (weights/gguf_names.h).
-#ifndef RLHF_TOOLS_EXPORT_GGUF_ITEM_H
-#define RLHF_TOOLS_EXPORT_GGUF_ITEM_H
+#ifndef RLHF_FORMATS_GGUF_WRITE_GGUF_ITEM_H
+#define RLHF_FORMATS_GGUF_WRITE_GGUF_ITEM_H
 
-#include "export/gguf_config.h"
+#include "gguf_write/gguf_config.h"
 
 #include <signal.h>
 

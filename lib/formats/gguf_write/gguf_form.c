@@ -1,5 +1,5 @@
 // gguf_form.c: see gguf_form.h.
-#include "export/gguf_form.h"
+#include "gguf_write/gguf_form.h"
 
 #include "base/buf.h"
 #include "gguf/gguf_words.h"

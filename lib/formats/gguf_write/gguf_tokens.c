@@ -1,11 +1,11 @@
 // gguf_tokens.c: see gguf_tokens.h. gguf_form.c finds a tokenizer's form.
-#include "export/gguf_tokens.h"
+#include "gguf_write/gguf_tokens.h"
 
 #include "base/file.h"
 #include "base/json.h"
-#include "export/gguf_chat.h"
-#include "export/gguf_roles.h"
 #include "gguf/model_text.h"
+#include "gguf_write/gguf_chat.h"
+#include "gguf_write/gguf_roles.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // gguf_form.h: finds the tokenizer of llama.cpp that matches a tokenizer.json.
-#ifndef RLHF_TOOLS_EXPORT_GGUF_FORM_H
-#define RLHF_TOOLS_EXPORT_GGUF_FORM_H
+#ifndef RLHF_FORMATS_GGUF_WRITE_GGUF_FORM_H
+#define RLHF_FORMATS_GGUF_WRITE_GGUF_FORM_H
 
 #include "base/error.h"
 

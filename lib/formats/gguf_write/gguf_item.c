@@ -1,5 +1,5 @@
 // gguf_item.c: see gguf_item.h.
-#include "export/gguf_item.h"
+#include "gguf_write/gguf_item.h"
 
 #include "weights/rounding.h"
 
@@ -125,6 +125,7 @@ rlhf_status rlhf__gguf_item_put(struct rlhf__gguf *g, const struct rlhf__gguf_it
     void *b = malloc(room);
     rlhf_status st = RLHF_OK;
     if (!a || !b) st = RLHF__NOMEM(err, "out of memory for %s", i->name);
+    if (st == RLHF_OK) st = rlhf__tensor_check_scales(i->from, err);
     for (int64_t r = 0; st == RLHF_OK && r < i->n_rows; r += step) {
         const int64_t n = i->n_rows - r < step ? i->n_rows - r : step;
         if (cancelled && *cancelled) st = rlhf__fail(err, RLHF_E_CANCELLED, "stopped");

@@ -1,7 +1,7 @@
-// gguf.h: writes a language model as one GGUF file for llama.cpp. Supports the Llama, Qwen and
-// GPT-2 families.
-#ifndef RLHF_TOOLS_EXPORT_GGUF_H
-#define RLHF_TOOLS_EXPORT_GGUF_H
+// gguf.h: writes a language model as one GGUF file for llama.cpp. Supports the architectures of
+// weights/gguf_names.h.
+#ifndef RLHF_FORMATS_GGUF_WRITE_GGUF_H
+#define RLHF_FORMATS_GGUF_WRITE_GGUF_H
 
 #include "base/folder.h"
 #include "tensors/tensor.h"
@@ -12,6 +12,8 @@
 struct rlhf__gguf_model {
     const char *dir;  // of the tokenizer, and for messages
     const char *name; // general.name
+    const char *from; // the GGUF file that it was read from, for its license; NULL: a directory
+    int32_t changed;  // 1: an adapter was merged, so that it is another model than `from`
     const json_t *config;
     const struct rlhf__tensor *const *tensor; // [n]
     size_t n;

@@ -1,9 +1,9 @@
 // gguf_rope.h: writes the rotary positions of a config.json as keys for llama.cpp. The config has
 // rope_parameters (transformers 5), or rope_theta and rope_scaling (older versions).
-#ifndef RLHF_TOOLS_EXPORT_GGUF_ROPE_H
-#define RLHF_TOOLS_EXPORT_GGUF_ROPE_H
+#ifndef RLHF_FORMATS_GGUF_WRITE_GGUF_ROPE_H
+#define RLHF_FORMATS_GGUF_WRITE_GGUF_ROPE_H
 
-#include "export/gguf_writer.h"
+#include "gguf_write/gguf_writer.h"
 
 #include <jansson.h>
 

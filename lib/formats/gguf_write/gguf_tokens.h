@@ -1,10 +1,10 @@
 // gguf_tokens.h: writes the tokenizer of a model directory as keys for llama.cpp. Supports
 // byte-level BPE, which llama.cpp calls "gpt2", and BPE with byte fallback, which it calls "llama"
 // (a SentencePiece vocabulary).
-#ifndef RLHF_TOOLS_EXPORT_GGUF_TOKENS_H
-#define RLHF_TOOLS_EXPORT_GGUF_TOKENS_H
+#ifndef RLHF_FORMATS_GGUF_WRITE_GGUF_TOKENS_H
+#define RLHF_FORMATS_GGUF_WRITE_GGUF_TOKENS_H
 
-#include "export/gguf_writer.h"
+#include "gguf_write/gguf_writer.h"
 
 #include <jansson.h>
 

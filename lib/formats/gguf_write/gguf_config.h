@@ -1,9 +1,9 @@
 // gguf_config.h: translates config.json to llama.cpp's keys (weights/gguf_names.h).
-#ifndef RLHF_TOOLS_EXPORT_GGUF_CONFIG_H
-#define RLHF_TOOLS_EXPORT_GGUF_CONFIG_H
+#ifndef RLHF_FORMATS_GGUF_WRITE_GGUF_CONFIG_H
+#define RLHF_FORMATS_GGUF_WRITE_GGUF_CONFIG_H
 
-#include "export/gguf_rope.h"
-#include "export/gguf_writer.h"
+#include "gguf_write/gguf_rope.h"
+#include "gguf_write/gguf_writer.h"
 #include "weights/gguf_names.h"
 
 #include <jansson.h>

@@ -1,8 +1,9 @@
 // gguf.c: see gguf.h.
-#include "export/gguf.h"
+#include "gguf_write/gguf.h"
 
-#include "export/gguf_item.h"
-#include "export/gguf_tokens.h"
+#include "gguf_write/gguf_item.h"
+#include "gguf_write/gguf_origin.h"
+#include "gguf_write/gguf_tokens.h"
 #include "weights/hf_dir.h"
 
 #include <stdio.h>
@@ -31,21 +32,13 @@ static int is_called(const void *name, const void *item) {
 static rlhf_status check_all_there(const struct rlhf__gguf_model *m, const struct plan *p,
                                    const struct rlhf__gguf_item *const *sorted,
                                    struct rlhf__error *err) {
-    char pattern[RLHF__GGUF_NAME_CAP], name[RLHF__GGUF_NAME_CAP + 16];
+    char name[RLHF__GGUF_NAME_CAP];
+    const struct rlhf__gguf_config *c = &p->config;
     const int tied = rlhf__hf_tied(m->config);
-    for (size_t k = 0; rlhf__gguf_required(p->config.family, tied, k, pattern); k++) {
-        const char *layer = strstr(pattern, "%d");
-        for (int32_t i = 0; i < (layer ? p->config.layers : 1); i++) {
-            if (layer)
-                snprintf(name, sizeof name, "%.*s%d%s", (int)(layer - pattern), pattern, (int)i,
-                         layer + 2);
-            else
-                snprintf(name, sizeof name, "%s", pattern);
-            if (!bsearch(name, sorted, p->n, sizeof *sorted, is_called))
-                return rlhf__fail(err, RLHF_E_INVALID,
-                                  "%s: the weights lack what is %s in a GGUF file", m->dir, name);
-        }
-    }
+    for (size_t i = 0; rlhf__gguf_required(c->family, tied, c->layers, i, name); i++)
+        if (!bsearch(name, sorted, p->n, sizeof *sorted, is_called))
+            return rlhf__fail(err, RLHF_E_INVALID, "%s: the weights lack what is %s in a GGUF file",
+                              m->dir, name);
     return RLHF_OK;
 }
 
@@ -120,7 +113,7 @@ static rlhf_status put_head(struct rlhf__gguf *g, const struct rlhf__gguf_model 
                             const struct plan *p, struct rlhf__error *err) {
     rlhf__gguf_str(g, "general.architecture", p->config.arch);
     rlhf__gguf_str(g, "general.type", "model");
-    rlhf__gguf_str(g, "general.name", m->name);
+    RLHF_TRY(rlhf__gguf_origin_put(g, m->from, m->changed, m->name, err));
     rlhf__gguf_u32(g, "general.file_type", file_type(p));
     rlhf__gguf_u32(g, "general.quantization_version",
                    2); // version of ggml's quantized formats, none of which is used

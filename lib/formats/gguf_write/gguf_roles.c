@@ -1,5 +1,5 @@
 // gguf_roles.c: see gguf_roles.h.
-#include "export/gguf_roles.h"
+#include "gguf_write/gguf_roles.h"
 
 #include "base/json.h"
 #include "gguf/model_text.h"

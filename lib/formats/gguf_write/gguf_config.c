@@ -1,8 +1,8 @@
 // gguf_config.c: see gguf_config.h. gguf_rope.c handles rotary positions.
-#include "export/gguf_config.h"
+#include "gguf_write/gguf_config.h"
 
 #include "base/json.h"
-#include "export/gguf_rope.h"
+#include "gguf_write/gguf_rope.h"
 
 #include <limits.h>
 #include <stdio.h>

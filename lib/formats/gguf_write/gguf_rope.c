@@ -1,5 +1,5 @@
 // gguf_rope.c: see gguf_rope.h.
-#include "export/gguf_rope.h"
+#include "gguf_write/gguf_rope.h"
 
 #include "base/json.h"
 #include "weights/gguf_rotary.h"
