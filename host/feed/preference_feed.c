@@ -208,7 +208,8 @@ static rlhf_status open_rows(struct preference_feed *f, struct rlhf__error *err)
         RLHF_TRY(say_completions(f, err));
     else
         rlhf__logf(env->log, RLHF_LOG_INFO,
-                   "data: %lld row%s of %lld responses; %lld %s cut, %lld left out (equal tokens)",
+                   "data: %lld row%s with %lld responses in all; %lld %s cut, %lld left out (equal "
+                   "tokens)",
                    (long long)rlhf__preferences_count(set),
                    rlhf__preferences_count(set) == 1 ? "" : "s",
                    (long long)rlhf__preferences_responses(set),

@@ -4,6 +4,7 @@
 #include "base/decimal.h"
 #include "base/json.h"
 #include "base/printable.h"
+#include "verdict/measures.h"
 #include "verdict/reward_parts.h"
 
 #include <math.h>
@@ -66,6 +67,20 @@ static void put_parts(const struct rlhf__closing *c, struct rlhf__buf *out) {
     }
 }
 
+// Append "held out: reward 0.906 (0.182 at first)".
+static void put_held_out(const struct rlhf__closing *c, struct rlhf__buf *out) {
+    const struct rlhf__series_set *set = &c->history->series;
+    const struct rlhf__witness *w;
+    char first[40], last[40];
+    for (size_t i = 0; (w = rlhf__witness_at(i)); i++) {
+        const struct rlhf__series *s = rlhf__series_of(set, w->metric);
+        if (strncmp(w->metric, "eval/", 5) != 0 || s->n < 2 || rlhf__witness_repeats(set, i))
+            continue;
+        rlhf__buf_printf(out, "%s%s %s (%s at first)", out->len ? ", " : "held out: ", w->word,
+                         rlhf__figure(s->value[s->n - 1], last), rlhf__figure(s->value[0], first));
+    }
+}
+
 static void say_line(const struct rlhf__closing *c, struct rlhf__buf *line) {
     if (line->len && !line->bad) rlhf__logf(c->log, RLHF_LOG_INFO, "%s", rlhf__buf_text(line));
     rlhf__buf_finish(line);
@@ -112,6 +127,8 @@ static void say_lines(const struct rlhf__closing *c, const struct rlhf__verdict 
     struct rlhf__buf line = RLHF__BUF_INIT;
     rlhf__put_verdict(v, &line);
     put_curve(c, v, &line);
+    say_line(c, &line);
+    put_held_out(c, &line);
     say_line(c, &line);
     put_parts(c, &line);
     say_line(c, &line);

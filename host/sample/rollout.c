@@ -117,7 +117,7 @@ rlhf_status rlhf__rollout_prompts(const struct rlhf__prompts_config *c, const ch
                                   .loading = loading};
     RLHF_TRY(rlhf__prompts_open(&o, m->tok, out, err));
     const int mine = strcmp(setting, "prompts.path") == 0;
-    rlhf__model_chat_note(m, rlhf__prompts_chats(*out), mine ? c : NULL, sampling->stop, log);
+    if (mine) rlhf__model_chat_note(m, rlhf__prompts_chats(*out), c, sampling->stop, log);
     struct rlhf__buf say = RLHF__BUF_INIT;
     rlhf__prompts_summary(*out, &say);
     if (say.len)

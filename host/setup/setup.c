@@ -196,6 +196,7 @@ static rlhf_status open_rows(struct rlhf__run *r, struct rlhf__error *err) {
     if (rlhf__run_acts(r)) return rlhf__setup_actor_rows(r, err);
     RLHF_TRY(rlhf__setup_rows(r, err));
     rlhf__say_tuned_defaults(r);
+    rlhf__say_recomputable(r);
     return RLHF_OK;
 }
 

@@ -209,6 +209,12 @@ void rlhf__say_time(const struct rlhf__run *);
 // rate is a default, log which settings are such defaults. The policy must be open. [main]
 void rlhf__say_tuned_defaults(const struct rlhf__run *);
 
+// ---- what verify needs: recomputable.c ----
+
+// If a reward does not promise the same scores each time, and the run does not record them, log
+// that verify cannot recompute the run. [main]
+void rlhf__say_recomputable(const struct rlhf__run *);
+
 // ---- files and models that settings name: setup_inputs.c ----
 
 // If policy.path, policy.adapter.path, reference.path, value.path or models.* is a run directory,

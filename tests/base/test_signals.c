@@ -112,11 +112,11 @@ static void stopping_is_json_where_lines_are(void **state) {
 static void stopping_names_what_is_waited_for(void **state) {
     (void)state;
     stopping_says(0, 1,
-                  "stopping when reward mine.so, score() has returned; press again to "
+                  "stopping when reward mine.so is done; press again to "
                   "stop at once\n");
     stopping_says(1, 1,
                   TIMED "\"message\": \"stopping when "
-                        "reward mine.so, score() has returned; press again to stop at "
+                        "reward mine.so is done; press again to stop at "
                         "once\"}\n");
 }
 
@@ -133,7 +133,7 @@ static void phase_says(int number, int64_t phase, double seconds, const char *ki
         dup2(ends[1], STDERR_FILENO);
         rlhf__signals_install();
         rlhf__signals_phase(phase, seconds, phase == 1);
-        rlhf__running_begin(kind, "mine.so", "score()");
+        rlhf__running_begin(kind, "mine.so", strcmp(kind, "model") == 0 ? "backward()" : "score()");
         raise(number);
         if (then) raise(then);
         _exit(0);
@@ -155,9 +155,9 @@ static void in_a_phase(void **state) {
                "stopping within phase 1, with nothing kept; a second signal: at once\n");
     phase_says(SIGINT, 88, 300, "model", SIGALRM,
                "finishing phase 88 (about 300 s), then a checkpoint; Ctrl-C again: at once\n"
-               "still waiting for model mine.so, score(); Ctrl-C again: at once\n");
+               "still waiting for a backward pass (model mine.so); Ctrl-C again: at once\n");
     phase_says(SIGINT, 2, 3, "reward", 0,
-               "finishing phase 2 (about 3 s) if reward mine.so, score() answers soon, else "
+               "finishing phase 2 (about 3 s) if reward mine.so answers soon, else "
                "going back to the end of phase 1; then a checkpoint; Ctrl-C again: at once\n");
     phase_says(SIGINT, 1, 3, "reward", 0,
                "stopping within phase 1, with nothing kept; Ctrl-C again: at once\n");
@@ -185,7 +185,7 @@ static void a_second_signal_says_what_it_does(void **state) {
                "finishing phase 3, then a checkpoint; Ctrl-C again: at once\n"
                "stopped at once; the work since the last checkpoint is lost\n");
     phase_says(SIGTERM, 0, -1, "model", SIGTERM,
-               "stopping when model mine.so, score() has returned; press again to stop at "
+               "stopping when a backward pass (model mine.so) is done; press again to stop at "
                "once\nstopped at once\n");
 }
 

@@ -44,6 +44,8 @@ static void rollouts(void **state) {
     if (e2e_run(t, GRPO "--set log.rollouts=true --set run.dir=a") != 0) fail_msg("%s", t->out);
     e2e_says(t, "chat template: /");
     e2e_says(t, "model/chat_template.jinja, of 2 rows with messages");
+    e2e_run(t, GRPO "--set run.dir=held --set data.eval_path=prompts.jsonl");
+    assert_int_equal(e2e_count(t, "chat template: "), 1); // not again for the held-out rows
     assert_int_equal(e2e_shell(t,
                                "grep -c '\"prompt_length\": 6, \"ids\": \\[97, 32, 102, 105, 108, "
                                "109, ' a/rollouts.jsonl"),

@@ -31,6 +31,7 @@ static void when_it_is_measured(void **state) {
     e2e_says(t, " (3 responses) before the first phase");
     e2e_says(t, " (3 responses) after 2 phases");
     e2e_says(t, " (3 responses) after 4 phases");
+    e2e_says(t, "held out: reward "); // in the summary, beside the reward in training
     json_t *rows = e2e_metrics(t, "a");
     assert_int_equal(json_array_size(rows), 5); // the start is row 0
     for (int i = 0; i < 5; i++) {

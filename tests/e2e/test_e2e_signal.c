@@ -141,8 +141,8 @@ static void interrupted_in_json(void **state) {
                 "--algo \"$RLHF_TEST_PLUGINS/interrupting.so\" --data texts.jsonl --policy model "
                 "--set policy.init=random --phases 2 --set log.format=json --out r"),
         130);
-    e2e_says(t, "\"message\": \"stopping when algorithm interrupting.so, plan() has "
-                "returned; press again to stop at once\"}\n");
+    e2e_says(t, "\"message\": \"stopping when algorithm interrupting.so is done; press "
+                "again to stop at once\"}\n");
     for (const char *line = t->out; *line; line += strcspn(line, "\n") + 1) {
         json_t *object = json_loadb(line, strcspn(line, "\n"), 0, NULL);
         if (!json_is_object(object)) fail_msg("no JSON: %s", line);

@@ -82,15 +82,46 @@ int rlhf__running_is_main(void) { return first == &now && home == getpid(); }
 
 pid_t rlhf__running_home(void) { return home; }
 
+// Sets *r to the record of the calling thread or, if it has none, of the watched thread. Sets
+// *other to 1 in the second case. Returns 0 if there is no record.
+static int find(struct rlhf__running *r, int *other) {
+    *r = get(&now);
+    *other = 0;
+    if (r->function) return 1;
+    if (!first || first == &now) return 0;
+    *r = get(first);
+    *other = 1;
+    return r->function != NULL;
+}
+
 int rlhf__running_describe(char *out, size_t cap) {
+    struct rlhf__running r;
+    int other;
     out[0] = '\0';
-    struct rlhf__running r = get(&now);
-    if (!r.function) {
-        if (!first || first == &now) return 0;
-        r = get(first);
-        if (!r.function) return 0;
-        append(out, cap, "another thread during ");
-    }
+    if (!find(&r, &other)) return 0;
+    if (other) append(out, cap, "another thread during ");
     put_names(out, cap, &r);
+    return 1;
+}
+
+int rlhf__running_task(char *out, size_t cap) {
+    static const char *const tasks[][2] = {{"gen_open()", "sampling"},
+                                           {"gen_step()", "sampling"},
+                                           {"forward()", "a forward pass"},
+                                           {"backward()", "a backward pass"}};
+    struct rlhf__running r;
+    const char *task = NULL;
+    int other;
+    out[0] = '\0';
+    if (!find(&r, &other)) return 0;
+    for (size_t i = 0; i < sizeof tasks / sizeof *tasks; i++)
+        if (strcmp(r.kind, "model") == 0 && strcmp(r.function, tasks[i][0]) == 0)
+            task = tasks[i][1];
+    append(out, cap, task);
+    append(out, cap, task ? " (" : NULL);
+    append(out, cap, r.kind);
+    append(out, cap, " ");
+    append_plain(out, cap, r.name);
+    append(out, cap, task ? ")" : NULL);
     return 1;
 }

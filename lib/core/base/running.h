@@ -46,4 +46,8 @@ pid_t rlhf__running_home(void);
 // Returns 1, or 0 with "" in `out` if only the host is running. Async-signal-safe. [any]
 int rlhf__running_describe(char *out, size_t cap);
 
+// The same for a person who waits, without functions: "reward mine.so", or what a model does:
+// "sampling (model llama.so)". Async-signal-safe. [any]
+int rlhf__running_task(char *out, size_t cap);
+
 #endif

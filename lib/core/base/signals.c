@@ -61,17 +61,17 @@ static void say(const char *what) {
     (void)put;
 }
 
-// Appends the message for a signal outside of phases: "stopping when reward mine.so, score() has
-// returned; press again to stop at once". The host cannot abort a plugin function that runs in the
+// Appends the message for a signal outside of phases: "stopping when reward mine.so is done; press
+// again to stop at once". The host cannot abort a plugin function that runs in the
 // host's process, so it must wait until the function returns.
 static void put_waiting(char *out, size_t cap) {
     char who[400];
     append(out, cap, "stopping");
-    // rlhf__running_describe leaves out what JSON would have to escape.
-    if (rlhf__running_describe(who, sizeof who)) {
+    // rlhf__running_task leaves out what JSON would have to escape.
+    if (rlhf__running_task(who, sizeof who)) {
         append(out, cap, " when ");
         append(out, cap, who);
-        append(out, cap, " has returned");
+        append(out, cap, " is done");
     }
     append(out, cap, "; press again to stop at once");
 }
@@ -87,7 +87,7 @@ static void put_again(char *out, size_t cap, int number) {
 // previous phase, so nothing is kept.
 static void put_keeping(char *out, size_t cap, int64_t phase) {
     char who[400];
-    if (!rlhf__running_describe(who, sizeof who) || strncmp(who, "reward ", 7) != 0) {
+    if (!rlhf__running_task(who, sizeof who) || strncmp(who, "reward ", 7) != 0) {
         append(out, cap, ", then a checkpoint");
         return;
     }
@@ -124,12 +124,12 @@ static void put_phase(char *out, size_t cap, int number, int64_t phase) {
     put_again(out, cap, number);
 }
 
-// If the program is still waiting, print the name of the function that it waits for.
+// If the program is still waiting, print what it waits for.
 static void on_wait(int number) {
     char who[400], text[600] = "still waiting for ";
     const int error = errno;
     (void)number;
-    if (rlhf__running_describe(who, sizeof who)) {
+    if (rlhf__running_task(who, sizeof who)) {
         append(text, sizeof text, who);
         put_again(text, sizeof text, (int)caught);
         say(text);

@@ -15,9 +15,12 @@ static const struct rlhf__headline headlines[] = {
 };
 
 static const struct rlhf__witness witnesses[] = {
-    {"judge/mean", 1},          {"eval/objective/verifiable_correct_rate", 1},
-    {"eval/reward", 1},         {"eval/accuracy", 1},
-    {"eval/bits_per_byte", -1}, {"eval/loss", -1},
+    {"judge/mean", 1, "judge"},
+    {"eval/objective/verifiable_correct_rate", 1, "share of right answers"},
+    {"eval/reward", 1, "reward"},
+    {"eval/accuracy", 1, "accuracy"},
+    {"eval/bits_per_byte", -1, "bits per byte"},
+    {"eval/loss", -1, "loss"},
 };
 
 const struct rlhf__series *rlhf__measured(const struct rlhf__history *h, const char *metric) {

@@ -47,6 +47,7 @@ int rlhf__headline_moved(const struct rlhf__series_set *);
 struct rlhf__witness {
     const char *metric;
     int32_t better;
+    const char *word; // "reward"
 };
 const struct rlhf__witness *rlhf__witness_at(size_t i); // NULL after the last one [any]
 
