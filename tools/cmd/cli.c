@@ -43,7 +43,7 @@ static const struct rlhf__flag flags[] = {
                  "answers the policy between its turns: a game, tools, a user"),
     RLHF__FLAG_L(O, "--sink", sink, "X.so[:k=v,..]",
                  "gets the run's metrics and samples, repeatable: wandb.so"),
-    RLHF__FLAG_S(O, "--policy", policy, "DIR", "model to train (policy.path)"),
+    RLHF__FLAG_S(O, "--policy", policy, "DIR", "model to train, or a GGUF file (policy.path)"),
     RLHF__FLAG_S(O, "--adapter", adapter, "DIR", "adapter to train on (policy.adapter.path)"),
     RLHF__FLAG_S(O, "--data", data, "FILE", "rows of supervised algorithms (data.path)"),
     RLHF__FLAG_S(O, "--prompts", prompts, "FILE", "prompts of rollout algorithms (prompts.path)"),

@@ -26,7 +26,7 @@ void rlhf__help(FILE *out) {
         "       rlhf-host eval --model DIR --data FILE ...            measure a model\n"
         "       rlhf-host label --data FILE --out FILE ...            label texts by a classifier\n"
         "       rlhf-host pairs --judge X.so --out FILE ...           make preference rows\n"
-        "       rlhf-host export RUN|DIR --to DIR ...                 a directory for "
+        "       rlhf-host export RUN|MODEL --to DIR ...               a directory for "
         "transformers\n"
         "       rlhf-host report RUN... [--out FILE]                  a page about runs\n"
         "       rlhf-host samples RUN [--phase N]                     responses that a run wrote\n"

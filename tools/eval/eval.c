@@ -17,7 +17,8 @@
 
 #define O struct rlhf__eval_options
 static const struct rlhf__flag flags[] = {
-    RLHF__FLAG_S(O, "--model", model, "DIR", "model directory; the default policy when not given"),
+    RLHF__FLAG_S(O, "--model", model, "DIR",
+                 "model directory or GGUF file; the default policy when not given"),
     RLHF__FLAG_L(O, "--data", data, "FILE", "rows: .jsonl, .jsonl.gz or .txt; repeatable"),
     RLHF__FLAG_I(O, "--limit", limit, "N", 0, (int64_t)1 << 40, "use the first N rows; 0: all [0]"),
     RLHF__FLAG_SW(O, "--json", json, "print one JSON object"),

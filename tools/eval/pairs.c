@@ -33,7 +33,7 @@ struct options {
 #define O struct options
 static const struct rlhf__flag flags[] = {
     RLHF__FLAG_S(O, "--model", model, "DIR",
-                 "samples responses; the default policy when not given"),
+                 "samples responses, or a GGUF file; the default policy when not given"),
     RLHF__FLAG_L(O, "--judge", judge, "X.so[:k=v,..]",
                  "reward that prefers one response; several are summed by weight"),
     RLHF__FLAG_S(O, "--prompts", prompts, "FILE", "rows with prompts; else those of the settings"),

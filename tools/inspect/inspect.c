@@ -26,7 +26,8 @@ struct options {
 
 #define O struct options
 static const struct rlhf__flag flags[] = {
-    RLHF__FLAG_S(O, "--tuned", tuned, "DIR", "the trained model: a directory or a run"),
+    RLHF__FLAG_S(O, "--tuned", tuned, "DIR",
+                 "the trained model: a directory, a GGUF file or a run"),
     RLHF__FLAG_S(O, "--base", base, "DIR",
                  "the model before [the one that the run or the adapter names]"),
     RLHF__FLAG_S(O, "--prompt", prompt, "TEXT", "the text that the models read"),

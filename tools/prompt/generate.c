@@ -32,7 +32,8 @@ struct options {
 
 #define O struct options
 static const struct rlhf__flag flags[] = {
-    RLHF__FLAG_S(O, "--model", model, "DIR", "model directory; the default policy when not given"),
+    RLHF__FLAG_S(O, "--model", model, "DIR",
+                 "model directory or GGUF file; the default policy when not given"),
     RLHF__FLAG_L(O, "--prompt", prompt, "TEXT",
                  "text to continue, a user's turn where the model has a chat template; repeatable; "
                  "empty: the BOS token alone; without it, a terminal asks for texts"),

@@ -30,8 +30,9 @@ static const struct rlhf__flag flags[] = {
     RLHF__FLAG_S(O, "--prompts", prompts, "FILE", "rows that episodes begin with: .jsonl or .txt"),
     RLHF__FLAG_I(O, "--row", row, "N", 0, INT64_MAX / 2, "which of them, from 0 [0]"),
     RLHF__FLAG_I(O, "--turns", turns, "N", 1, 65535, "turns at most [episodes.turns: 8]"),
-    RLHF__FLAG_S(O, "--policy", policy, "DIR",
-                 "also show what this model would read, with its template and tokens"),
+    RLHF__FLAG_S(
+        O, "--policy", policy, "DIR",
+        "also show what this model, or GGUF file, would read, with its template and tokens"),
     RLHF__CHAT_FLAGS(O),
     RLHF__FLAG_S(O, "--script", script, "FILE", "turns, one a line [standard input]"),
     RLHF__FLAG_I(O, "--seed", seed, "S", 0, INT64_MAX,

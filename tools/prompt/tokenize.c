@@ -30,7 +30,7 @@ struct options {
 #define O struct options
 static const struct rlhf__flag flags[] = {
     RLHF__FLAG_S(O, "--model", model, "DIR",
-                 "model directory or run; the default policy when not given"),
+                 "model directory, GGUF file or run; the default policy when not given"),
     RLHF__FLAG_S(O, "--data", data, "FILE",
                  "texts: .jsonl, .jsonl.gz or .txt (a line each); -: standard input, JSON rows or "
                  "lines, which is also read when it is piped and no text is given"),

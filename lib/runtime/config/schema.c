@@ -100,8 +100,9 @@ static const rlhf_opt compute_opts[] = {
 #undef T
 #define T struct rlhf__policy_config
 static const rlhf_opt policy_opts[] = {
-    P(path, "model directory to train (Hugging Face layout), also looked for in share/rlhf; empty: "
-            "the default policy"),
+    P(path,
+      "model to train: a directory in Hugging Face layout, also looked for in share/rlhf, or a "
+      "GGUF file; empty: the default policy"),
     E(init, RLHF__INIT_PRETRAINED, init_names,
       "random: start from random weights; the directory needs only config.json and a tokenizer"),
     B(dequantize, 0,
@@ -133,7 +134,7 @@ static const rlhf_opt policy_opts[] = {
 #undef T
 #define T struct rlhf__reference_config
 static const rlhf_opt reference_opts[] = {
-    P(path, "model directory of the reference; empty: the policy's first weights"),
+    P(path, "model directory or GGUF file of the reference; empty: the policy's first weights"),
 };
 #undef T
 #define T struct rlhf__value_config
