@@ -95,7 +95,7 @@ void rlhf__bytes_string(struct rlhf__bytes *b, rlhf_str text) {
     while (at < n) {
         uint32_t c;
         size_t bad;
-        const size_t len = rlhf__utf8_next(text.ptr + at, n - at, &c, &bad);
+        const size_t len = rlhf__utf8_read(text.ptr + at, n - at, &c, &bad);
         if (!len || !is_plain(c)) {
             rlhf__bytes_add(b, text.ptr + from, at - from);
             from = at + (len ? len : bad);

@@ -11,7 +11,7 @@ static void second_byte(unsigned char first, unsigned char *low, unsigned char *
     *high = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
 }
 
-size_t rlhf__utf8_next(const char *s, size_t n, uint32_t *cp, size_t *bad) {
+size_t rlhf__utf8_read(const char *s, size_t n, uint32_t *cp, size_t *bad) {
     const unsigned char *p = (const unsigned char *)s;
     *cp = p[0];
     *bad = 1;
@@ -37,7 +37,7 @@ const char *rlhf__utf8_shown(const char *s, size_t n, char *out, size_t cap) {
     for (size_t at = 0; at < n;) {
         char shown[8];
         uint32_t c;
-        size_t bad, len = rlhf__utf8_next(s + at, n - at, &c, &bad), wide = len;
+        size_t bad, len = rlhf__utf8_read(s + at, n - at, &c, &bad), wide = len;
         if (len && c >= 0x20 && (c < 0x7f || c >= 0xa0)) {
             memcpy(shown, s + at, len);
         } else if (c == '\n' || c == '\t' || c == '\r') {

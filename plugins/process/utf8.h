@@ -8,7 +8,7 @@
 // Decodes the first character of the n >= 1 bytes at s. If it is valid, returns its length and sets
 // *cp to its code point. Otherwise returns 0 and sets *bad to the number of bytes that one U+FFFD
 // should replace. The host has the same rules. [any]
-size_t rlhf__utf8_next(const char *s, size_t n, uint32_t *cp, size_t *bad);
+size_t rlhf__utf8_read(const char *s, size_t n, uint32_t *cp, size_t *bad);
 
 // Writes n bytes in printable form to out[cap], NUL-terminated. Control characters and invalid
 // bytes become escapes such as \n or \x1b. A text that is too long is cut and ends in "...". `cap`

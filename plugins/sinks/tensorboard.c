@@ -155,7 +155,7 @@ static void put_text(struct rlhf__bytes *summary, const char *tag, const struct 
 static void put_cell(struct rlhf__bytes *b, rlhf_str text) {
     for (size_t at = 0, n, bad; at < text.len; at += n) {
         uint32_t c = 0;
-        n = rlhf__utf8_next(text.ptr + at, (size_t)text.len - at, &c, &bad);
+        n = rlhf__utf8_read(text.ptr + at, (size_t)text.len - at, &c, &bad);
         if (n == 0) {
             n = bad;
             rlhf__bytes_text(b, "\xef\xbf\xbd");

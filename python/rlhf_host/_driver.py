@@ -2,16 +2,18 @@
 
 This file has two users. python.so, which contains its text, runs it as a program:
 
-    python3 -c DRIVER FILE FUNCTION[,FUNCTION...]
+    python3 -c DRIVER FILE FUNCTION[,FUNCTION...] [POINTER]
+
+With POINTER (grader.so) the file is JSON, and the source of the functions is its string at this JSON Pointer.
 
 The package rlhf_host imports it, to call functions of its own process. Such functions have a FILE that begins with ELSEWHERE. For this
 FILE the program only passes bytes on, between python.so and the socket at which the package listens.
 
 A request is "BYTES\\n", followed by that many bytes of JSON:
-  {"step": 3, "prompts": [...], "completions": [...], "ids": [[...], ...], "rows": [{...}, null, ...]}
+  {"step": 3, "prompts": [...], "completions": [...], "ids": [[...], ...], "finished": [true, ...], "rows": [{...}, null, ...]}
 An answer is "KIND BYTES DOUBLES\\n", followed by that many bytes of text and that many doubles in the machine's format:
   ready    lines "name NAME" for every function, and "needs COLUMN NAME" for a column that NAME requires
-  scores   lines "metric VALUE NAME", "note SENTENCE" and "unscored SENTENCE"; the doubles are the rewards of the
+  scores   lines "metric VALUE NAME", "note SENTENCE", "unscored SENTENCE" and "invalid SENTENCE"; the doubles are the rewards of the
            first function, of the second, ..., with NaN for None
   failed   an error message
 The program reads requests from standard input and writes answers to its original standard output. Output that the functions print goes
@@ -32,7 +34,9 @@ import importlib.util
 import inspect
 import json
 import math
+import re
 import traceback
+import types
 
 ELSEWHERE = "# These functions run in the Python process that started the run (docs/python.md); this file is a record of them."
 SOCKET = "RLHF_FUNCTIONS"  # the environment variable that has the path of the socket of that process
@@ -101,6 +105,21 @@ def where(error, path, passed=None):
 # ---- the functions ----
 
 
+def load_json(path, pointer):
+    """Returns a module made of the source at `pointer` in a JSON file. In tracebacks its file is the file and the pointer."""
+    with open(path, encoding="utf-8") as file:
+        source = json.load(file)
+    for name in pointer.split("/")[1:]:
+        source = source[name.replace("~1", "/").replace("~0", "~")]
+    module = types.ModuleType("rlhf_grader")
+    sys.modules[module.__name__] = module
+    try:
+        exec(compile(source, path + pointer, "exec"), module.__dict__)
+    except (Exception, SystemExit) as error:
+        raise Refused(f"{os.path.basename(path)}{pointer} cannot be imported: {where(error, path + pointer)}") from None
+    return module
+
+
 def load(path):
     """Imports the user's file as a module with the file's name, and puts its folder first on the path."""
     stem = os.path.splitext(os.path.basename(path))[0]
@@ -145,8 +164,21 @@ def find(module, name):
     raise Refused(f'has no function "{name}"{hint}')
 
 
+def is_grader(f):
+    """True for a grader of hosted fine-tuning: a function of (sample, item), or one named grade of two arguments."""
+    try:
+        parameters = inspect.signature(f).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    if len(parameters) != 2 or any(p.kind not in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters):
+        return False
+    return called(f) == "grade" or [p.name for p in parameters] == ["sample", "item"]
+
+
 def needs(f, name):
     """Returns the columns that f requires."""
+    if is_grader(f):
+        return []
     try:
         parameters = inspect.signature(f).parameters.values()
     except (TypeError, ValueError):
@@ -210,6 +242,59 @@ def arguments(request, metrics, notes):
     return passed
 
 
+def sample_of(text, row, finished):
+    """Returns the sample that a grader gets. plugins/rewards/grader/sample.c makes the same for graders of other types."""
+    calls = []
+
+    def take(match):
+        try:
+            call = json.loads(match[1])
+            name, arguments = call["name"], call["arguments"]
+        except (ValueError, KeyError, TypeError):
+            return match[0]
+        if not isinstance(name, str) or not isinstance(arguments, (str, dict)):
+            return match[0]
+        arguments = arguments if isinstance(arguments, str) else json.dumps(arguments)
+        calls.append({"id": f"call_{len(calls)}", "type": "function", "function": {"name": name, "arguments": arguments}})
+        return ""
+
+    if isinstance(row.get("tools"), list):
+        rest = re.sub(r"<tool_call>(.*?)</tool_call>", take, text, flags=re.S)
+        text = rest.strip() if calls else text
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = None
+    message = {"role": "assistant", "content": text, **({"tool_calls": calls} if calls else {})}
+    reason = "tool_calls" if calls else "stop" if finished else "length"
+    return {"output_text": text, "output_json": value if isinstance(value, (dict, list)) else None, "output_tools": calls,
+            "output_audio": None, "choices": [{"index": 0, "message": message, "finish_reason": reason}]}
+
+
+def grades(f, request, bad, invalid):
+    """The grades of all rows by a grader; `invalid` for an exception and for a value that is not a number. Adds a reason for each to bad."""
+    result = []
+    for i, (text, row, finished) in enumerate(zip(request["completions"], request["rows"], request["finished"])):
+        row = row if isinstance(row, dict) else {}
+        try:
+            value = f.call(sample_of(text, row, finished), dict(row))
+        except (Exception, SystemExit) as error:
+            why = where(error, f.path)
+        else:
+            why = None
+            try:
+                if isinstance(value, (str, bytes)) or not math.isfinite(value):
+                    raise TypeError
+                value = float(value)
+            except (TypeError, ValueError, OverflowError):
+                shown = repr(value)
+                why = f"it returned {shown if len(shown) <= 60 else shown[:57] + '...'}, not a number"
+        if why:
+            bad.append(f"{f.file}: {f.name}() has no grade for row {i} of {len(request['rows'])}, which counts as 0: {why}")
+        result.append(invalid if why else value)
+    return result
+
+
 def doubles(f, output, n, blank):
     """The rewards that a function returned, NaN for None; blank: row -> function that returned None."""
     name = f.name
@@ -245,10 +330,11 @@ class Function:
 
 
 class Functions:
-    """Reward functions, which answer the requests of python.so."""
+    """Reward functions, which answer the requests of python.so. The reward for an invalid grade (see grades) is `invalid`."""
 
-    def __init__(self, functions: list):
+    def __init__(self, functions: list, invalid: float = 0.0):
         self.functions = functions
+        self.invalid = invalid
         self.loop = asyncio.new_event_loop()
         self.error = None  # the exception of the last request
 
@@ -285,7 +371,7 @@ class Functions:
             return thread.submit(self.loop.run_until_complete, coroutine).result()
 
     def score(self, request):
-        n, blank = len(request["completions"]), {}
+        n, blank, bad = len(request["completions"]), {}, []
         metrics, notes = [], set()
         passed = arguments(request, metrics, notes)
         results = [None] * len(self.functions)
@@ -301,6 +387,9 @@ class Functions:
 
         later, failed = [], []
         for i, f in enumerate(self.functions):
+            if is_grader(f.call):
+                results[i] = grades(f, request, bad, self.invalid)
+                continue
             if is_async(f.call):
                 later.append((i, f))
                 continue
@@ -317,6 +406,11 @@ class Functions:
             raise Refused(f"{f.file}: {said}") from (error.__cause__ if isinstance(error, Refused) else error)
         lines = [f"metric {value!r} {name}" for name, value in metrics]
         lines += [f"note {note}" for note in sorted(notes)]
+        if bad:
+            lines.append(f"invalid {bad[0]}")
+        graders = sum(is_grader(f.call) for f in self.functions)
+        if graders and self.invalid == 0:
+            lines.append(f"metric {len(bad) / (graders * n)!r} invalid")
         sentence = unscored(blank, results, n)
         if sentence:
             lines.append(f"unscored {sentence}")
@@ -338,17 +432,17 @@ def unscored(blank, results, n):
 # ---- the program ----
 
 
-def opened(path, names):
+def opened(path, names, pointer):
     """Returns the functions of the user's file."""
-    base = os.path.basename(path)
-    module = load(path)
+    base = os.path.basename(path) + pointer
+    module = load_json(path, pointer) if pointer else load(path)
     functions = []
     for name in names:
         try:
             call = find(module, name)
         except Refused as error:
             raise Refused(f"{base} {error}") from None
-        functions.append(Function(called(call), call, path, base))
+        functions.append(Function(called(call), call, path + pointer, base))
     return functions
 
 
@@ -403,7 +497,7 @@ def relay(base, requests, answers):
             data = data[os.write(answers, data):]
 
 
-def main(path, names):
+def main(path, names, pointer=""):
     requests, answers = os.dup(0), os.dup(1)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
@@ -418,10 +512,11 @@ def main(path, names):
         if is_elsewhere(path):
             relay(os.path.basename(path), requests, answers)
         else:
-            serve(Functions(opened(path, names)), os.fdopen(requests, "rb"), send)
+            invalid = math.nan if pointer else 0.0  # grader.so counts invalid grades itself
+            serve(Functions(opened(path, names, pointer), invalid), os.fdopen(requests, "rb"), send)
     except Refused as error:
         send(packed("failed", [str(error)]))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2].split(","))
+    main(sys.argv[1], sys.argv[2].split(","), *sys.argv[3:])

@@ -34,7 +34,7 @@ ROWS = [  # response, right answer
 BASE = {
     "bt_rm": "model=rm", "imdb": "model=classifier,self_test=false", "length": "max_len=20",
     "lm_judge": "model=judge,ask=Is it polite?", "exec": "command=python3 judge.py", "python": "file=one.py,function=paid",
-    "rubric": "file=rubric.json,url=CHAT,model=m",
+    "rubric": "file=rubric.json,url=CHAT,model=m", "grader": "file=grader.json,url=CHAT",
 }
 COSINE = "shape=cosine"
 CONTEXT = {
@@ -52,6 +52,7 @@ CONTEXT = {
     "lm_judge.file": "ask=", "rubric.command": "url=,model=", "rubric.repeats": "url=BUSY",
     # With several requests at a time, an answer to one of them may end the failure of another.
     "rubric.patience_s": "url=DOWN,concurrency=1", "rubric.ca": "url=TLS",
+    "grader.repeats": "url=BUSY", "grader.patience_s": "url=DOWN,concurrency=1", "grader.ca": "url=TLS",
 }
 VALUE = {
     "field": "other", "marker": "A:", "after": "END", "bt_rm.model": "rm2",
@@ -68,6 +69,9 @@ VALUE = {
     "rubric.command": "python3 answers.py", "rubric.record": "kept.jsonl",
     "rubric.header_env": "EVERY_REWARD_HEADER", "rubric.ca": "cert.pem",
     "rubric.concurrency": "1", "rubric.repeats": "0", "rubric.patience_s": "0",
+    "grader.file": "grader2.json", "grader.url": "DOUBLE", "grader.model": "another",
+    "grader.header_env": "EVERY_REWARD_HEADER", "grader.ca": "cert.pem", "grader.python": "./interpreter",
+    "grader.concurrency": "1", "grader.repeats": "0", "grader.patience_s": "0",
 }
 SAME = {("bt_rm.pooling", "mean"): "how this model was trained"}
 REFUSES = {"imdb.self_test"} # options whose effect is a refusal
@@ -132,7 +136,7 @@ def serve():
             setattr(Service, name, secure.server_port)
             servers.append(secure)
     else:
-        for key in ("http.ca", "http.connect_timeout_s", "rubric.ca"):
+        for key in ("http.ca", "http.connect_timeout_s", "rubric.ca", "grader.ca"):
             WITHOUT[key] = "there is no openssl to make a certificate with"
     for s in servers:
         s.daemon_threads = True
@@ -223,6 +227,14 @@ def write_judges():
         json.dump({"criteria": [{"name": "one", "ask": ask}]}, open(name + ".json", "w"))
     json.dump({"criteria": [{"name": "one", "ask": "Is it polite?", "answers": {"a": 1, "b": 0}}]},
               open("words.json", "w"))
+    source = ("import os\ndef grade(sample, item):\n"
+              "    return len(sample['output_text']) * float(os.environ.get('EVERY_REWARD_SCALE', '1'))\n")
+    for name, formula in (("grader", "own + asked"), ("grader2", "own - asked")):
+        json.dump({"type": "multi", "calculate_output": formula, "graders": {
+            "own": {"type": "python", "source": source},
+            "asked": {"type": "score_model", "model": "m", "range": [0, 100], "input": [
+                {"role": "user", "content": "Grade {{ sample.output_text }} for {{ item.answer }}."}]}}},
+            open(name + ".json", "w"))
     open("answers.py", "w").write(
         "import json, sys\n"
         "for line in sys.stdin:\n"
