@@ -321,9 +321,9 @@ static void metrics_and_verdicts(void **state) {
     near((double)t.seq[2], 0);
     assert_int_equal(t.verdict[0], RLHF_VERDICT_RIGHT);
     assert_int_equal(t.verdict[1], RLHF_VERDICT_WRONG);
-    near(metric("grade_first"), 1.0 / 3);
-    near(metric("grade_second"), 2.0 / 3);
-    near(metric("passed_first"), 1.0 / 3);
+    near(metric("first/mean"), 1.0 / 3);
+    near(metric("second/mean"), 2.0 / 3);
+    near(metric("first/passed"), 1.0 / 3);
     near(metric("passed"), 1.0 / 3);
     near(metric("invalid"), 1.0 / 3);
     reward_close(&r);

@@ -101,11 +101,12 @@ double rlhf__grades_row(const struct rlhf__grades *a, uint32_t i, int *valid) {
 
 // ---- metrics ----
 
-static void report_share(const struct rlhf__grades *a, const char *what, const char *key,
-                         double sum, double count) {
+// Reports the mean of a grader of a `multi`, as KEY/WHAT.
+static void report_part(const struct rlhf__grades *a, const char *key, const char *what, double sum,
+                        double count) {
     char name[RLHF__GRADER_KEY + 16];
-    snprintf(name, sizeof name, "%s%s", what, key);
-    if (count > 0) rlhf_metric_mean(a->host, name, sum / count, count);
+    snprintf(name, sizeof name, "%s/%s", key, what);
+    rlhf_metric_mean(a->host, name, sum / count, count);
 }
 
 void rlhf__grades_report(const struct rlhf__grades *a) {
@@ -118,8 +119,9 @@ void rlhf__grades_report(const struct rlhf__grades *a) {
         invalid += !valid;
         rows++;
     }
-    report_share(a, "invalid", "", invalid, rows);
-    if (!isnan(s->pass)) report_share(a, "passed", "", passed, rows);
+    if (rows == 0) return;
+    rlhf_metric_mean(a->host, "invalid", invalid / rows, rows);
+    if (!isnan(s->pass)) rlhf_metric_mean(a->host, "passed", passed / rows, rows);
     for (uint32_t k = 0; s->multi && k < s->n; k++) {
         double sum = 0, above = 0;
         for (uint32_t i = 0; i < a->in->n; i++) {
@@ -128,7 +130,7 @@ void rlhf__grades_report(const struct rlhf__grades *a) {
             sum += isfinite(grade) ? grade : 0;
             above += isfinite(grade) && grade >= s->of[k].pass;
         }
-        report_share(a, "grade_", s->of[k].key, sum, rows);
-        if (!isnan(s->of[k].pass)) report_share(a, "passed_", s->of[k].key, above, rows);
+        report_part(a, s->of[k].key, "mean", sum, rows);
+        if (!isnan(s->of[k].pass)) report_part(a, s->of[k].key, "passed", above, rows);
     }
 }

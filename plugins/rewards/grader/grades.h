@@ -25,7 +25,8 @@ void rlhf__grades_finish(struct rlhf__grades *); // [step]
 // valid. [step]
 double rlhf__grades_row(const struct rlhf__grades *, uint32_t i, int *valid);
 
-// Report the metrics grade_NAME, passed_NAME, passed, invalid and asked. [step]
+// Report the metrics invalid, passed and, of each grader of a `multi`, NAME/mean and NAME/passed.
+// [step]
 void rlhf__grades_report(const struct rlhf__grades *);
 
 #endif
