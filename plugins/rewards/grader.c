@@ -79,8 +79,7 @@ static rlhf_status open_graders(struct grader *g) {
     const uint64_t n = g->spec.n;
     g->python = g->host->alloc(g->host, n * sizeof *g->python);
     g->pointer = g->host->alloc(g->host, n * sizeof *g->pointer);
-    if (!g->python || !g->pointer)
-        return (g->host->fail)(g->host, RLHF_E_NOMEM, "out of memory");
+    if (!g->python || !g->pointer) return (g->host->fail)(g->host, RLHF_E_NOMEM, "out of memory");
     for (uint32_t k = 0; k < n; k++) {
         const struct rlhf__grader *of = &g->spec.of[k];
         if (of->type == RLHF__GRADER_PYTHON) RLHF_TRY(open_python(g, k));
@@ -132,8 +131,8 @@ static rlhf_status write_rewards(const struct grader *g, const struct rlhf__grad
         lost += a->failed[i];
     }
     if (!lost) return RLHF_OK;
-    const rlhf_status st = rlhf_failf(g->host, RLHF_E_IO, "%s: %s", g->judge.client.target.shown,
-                                      a->why);
+    const rlhf_status st =
+        rlhf_failf(g->host, RLHF_E_IO, "%s: %s", g->judge.client.target.shown, a->why);
     return lost < a->in->n && out->failed ? RLHF_OK : st;
 }
 
@@ -144,8 +143,7 @@ static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward
     if (!in->n) return RLHF_OK;
     rlhf_status st = rlhf__grades_init(&a);
     if (st == RLHF_OK) rlhf__grades_report(&a);
-    if (st == RLHF_OK && g->asks)
-        rlhf_metric_add(g->host, "paused", g->judge.requests.paused);
+    if (st == RLHF_OK && g->asks) rlhf_metric_add(g->host, "paused", g->judge.requests.paused);
     if (st == RLHF_OK) st = write_rewards(g, &a, out);
     rlhf__grades_finish(&a);
     return st;

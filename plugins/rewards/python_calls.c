@@ -136,7 +136,8 @@ static void add_batch(struct rlhf__bytes *b, const rlhf_reward_in *in) {
 }
 
 // Writes "BYTES\n" and the request.
-static rlhf_status write_batch(struct rlhf__python *p, const rlhf_reward_in *in, struct rlhf__bytes *to) {
+static rlhf_status write_batch(struct rlhf__python *p, const rlhf_reward_in *in,
+                               struct rlhf__bytes *to) {
     struct rlhf__bytes body = {.host = p->host};
     add_batch(&body, in);
     rlhf__bytes_number(to, (int64_t)body.len);

@@ -1,6 +1,7 @@
-// test_grader.c: grader.so and its parts: the cases of grader_cases.jsonl, whose grades come from the
-// libraries that define them (tests/oracle/graders.py); files and rows that are refused; formulas;
-// graders that ask a model; metrics and verdicts. Graders in Python are skipped without python3.
+// test_grader.c: grader.so and its parts: the cases of grader_cases.jsonl, whose grades come from
+// the libraries that define them (tests/oracle/graders.py); files and rows that are refused;
+// formulas; graders that ask a model; metrics and verdicts. Graders in Python are skipped without
+// python3.
 #include "plugin/row_service.h"
 #include "rewards/fixture.h"
 #include "rewards/http_server.h"
@@ -131,8 +132,9 @@ static void same_as_libraries(void **state) {
 #define CHECK(MEMBERS) "{\"type\": \"string_check\", " MEMBERS "}"
 #define SIMPLE                                                                                     \
     "{\"type\": \"string_check\", \"input\": \"a\", \"reference\": \"a\", \"operation\": \"eq\"}"
-#define MULTI(FORMULA) "{\"type\": \"multi\", \"graders\": {\"a\": " SIMPLE "}, \"calculate_output\": \"" FORMULA "\"}"
-#define INPUT(TEXT) CHECK("\"input\": \"" TEXT "\", \"reference\": \"a\", \"operation\": \"eq\"")
+#define MULTI(FORMULA)                                                                             \
+    "{\"type\": \"multi\", \"graders\": {\"a\": " SIMPLE "}, \"calculate_output\": \"" FORMULA "\"}"
+#define INPUT(TEXT)    CHECK("\"input\": \"" TEXT "\", \"reference\": \"a\", \"operation\": \"eq\"")
 #define MODEL(MEMBERS) "{\"type\": \"score_model\", \"model\": \"m\", " MEMBERS "}"
 
 static void refused(void **state) {
@@ -236,13 +238,11 @@ static void formulas(void **state) {
     static const struct {
         const char *text;
         double value;
-    } all[] = {{"a + b_1 * 4 - 1", 3},       {"-a^2", -4},
-               {"2^-1", 0.5},                {"a^2^3", 256},
-               {"-(a - 3) / b_1", 2},        {"max(a, b_1, 7, 1)", 7},
-               {"min(a)", 2},                {"log(exp(1.5))", 1.5},
-               {"floor(-0.5) + ceil(0.5)", 0}, {"+a - -a", 4},
-               {".5 * 1e1 + 2.", 7},         {"sqrt(a * 2) - abs(-a)", 0}};
-    static const char *const undefined[] = {"1 / 0",     "log(-1)",          "sqrt(-1)",
+    } all[] = {{"a + b_1 * 4 - 1", 3}, {"-a^2", -4},           {"2^-1", 0.5},
+               {"a^2^3", 256},         {"-(a - 3) / b_1", 2},  {"max(a, b_1, 7, 1)", 7},
+               {"min(a)", 2},          {"log(exp(1.5))", 1.5}, {"floor(-0.5) + ceil(0.5)", 0},
+               {"+a - -a", 4},         {".5 * 1e1 + 2.", 7},   {"sqrt(a * 2) - abs(-a)", 0}};
+    static const char *const undefined[] = {"1 / 0",       "log(-1)",         "sqrt(-1)",
                                             "(0 - 1)^0.5", "min(1, log(-1))", "exp(1000)"};
     char why[200], deep[4096];
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
@@ -272,11 +272,13 @@ static void formulas(void **state) {
 static void stems(void **state) {
     (void)state;
     static const char *const all[][2] = {
-        {"caresses", "caress"},  {"ponies", "poni"},     {"dies", "die"},      {"agreed", "agre"},
-        {"plastered", "plaster"}, {"hopping", "hop"},     {"filing", "file"},   {"happy", "happi"},
-        {"enjoy", "enjoy"},      {"relational", "relat"}, {"formally", "formal"},
-        {"theology", "theolog"}, {"hopefulness", "hope"}, {"adoption", "adopt"}, {"rate", "rate"},
-        {"controll", "control"}, {"dying", "die"},        {"by", "by"},          {"syzygy", "syzygi"}};
+        {"caresses", "caress"},  {"ponies", "poni"},       {"dies", "die"},
+        {"agreed", "agre"},      {"plastered", "plaster"}, {"hopping", "hop"},
+        {"filing", "file"},      {"happy", "happi"},       {"enjoy", "enjoy"},
+        {"relational", "relat"}, {"formally", "formal"},   {"theology", "theolog"},
+        {"hopefulness", "hope"}, {"adoption", "adopt"},    {"rate", "rate"},
+        {"controll", "control"}, {"dying", "die"},         {"by", "by"},
+        {"syzygy", "syzygi"}};
     char out[RLHF__STEM_MOST + 1];
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         out[rlhf__stem(all[i][0], strlen(all[i][0]), out)] = 0;
@@ -383,7 +385,8 @@ static void models(void **state) {
     char options[128];
     struct http_server *server = http_server_open(serve, NULL);
     assert_non_null(server);
-    snprintf(options, sizeof options, "model=mine,patience_s=0.2,repeats=0,url=http://127.0.0.1:%d/v1",
+    snprintf(options, sizeof options,
+             "model=mine,patience_s=0.2,repeats=0,url=http://127.0.0.1:%d/v1",
              http_server_port(server));
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         answer = all[i].answer;
@@ -417,8 +420,9 @@ static void python(void **state) {
     if (!has_python()) skip();
     static const struct {
         const char *source, *why;
-    } all[] = {{"def grade(sample item):\\n    return 1", "cannot be imported: line 1: SyntaxError"},
-               {"def grad(sample, item):\\n    return 1", "has no function \"grade\""}};
+    } all[] = {
+        {"def grade(sample item):\\n    return 1", "cannot be imported: line 1: SyntaxError"},
+        {"def grad(sample, item):\\n    return 1", "has no function \"grade\""}};
     char text[512];
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         snprintf(text, sizeof text, "{\"type\": \"python\", \"source\": \"%s\"}", all[i].source);

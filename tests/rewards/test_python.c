@@ -434,6 +434,86 @@ static int teardown(void **state) {
     return system(command);
 }
 
+// ---- graders of hosted fine-tuning ----
+
+// A function of (sample, item) is called for each row. Exceptions and values that are no numbers
+// are the grade 0.
+static void graders(void **state) {
+    (void)state;
+    static const char *const responses[] = {"a", "{\"x\": [2]}", "b", "c", "d", "e"};
+    static const float want[] = {1, 2, 0, 0, 0, -3};
+    static const char text[] =
+        "def grade(sample, item):\n"
+        "    assert set(sample) == {'output_text', 'output_json', 'output_tools', 'output_audio',\n"
+        "                           'choices'}\n"
+        "    text = sample['output_text']\n"
+        "    assert sample['choices'][0]['message'] == {'role': 'assistant', 'content': text}\n"
+        "    assert sample['choices'][0]['finish_reason'] == ('length' if text == 'e' else "
+        "'stop')\n"
+        "    if sample['output_json']:\n"
+        "        return sample['output_json']['x'][0]\n"
+        "    return {'a': item['reference_answer'] == 'r', 'b': float('inf'), 'c': '1',\n"
+        "            'e': -3}[text]\n"
+        "def half(sample, item):\n"
+        "    return 0.5\n"
+        "def trl(completions, reference_answer, **kwargs):\n"
+        "    return [10] * len(completions)\n"
+        "def other(output, reference):\n"
+        "    return 0.5\n";
+    open_file(text, "function=grade");
+    many_fill(&m, 6, (rlhf_str){"", 0});
+    for (uint32_t i = 0; i < 6; i++) {
+        m.response[i] = (rlhf_str){responses[i], strlen(responses[i])};
+        m.finished[i] = i != 5;
+        row(i, "{\"reference_answer\": \"r\", \"messages\": []}");
+    }
+    r.host.n_logs = 0;
+    scores(6);
+    for (uint32_t i = 0; i < 6; i++)
+        assert_true(m.seq[i] == want[i]);
+    assert_true(fabs(metric("invalid") - 0.5) < 1e-9);
+    assert_string_equal(r.host.log[0].text,
+                        "rewards.py: grade() has no grade for row 2 of 6, which counts as 0: it "
+                        "returned inf, not a number");
+    m.response[0] = (rlhf_str){"d\x1b", 2};
+    reward_close(&r);
+    open_file(text, "function=grade+half+trl");
+    r.host.n_logs = 0;
+    scores(1);
+    assert_true(m.seq[0] == 10.5F);
+    assert_string_equal(r.host.log[0].text,
+                        "rewards.py: grade() has no grade for row 0 of 1, which "
+                        "counts as 0: line 9, in grade: KeyError: 'd\\x1b'");
+    reward_close(&r);
+    assert_int_equal(try_file(text, "function=other"), RLHF_E_INVALID);
+    says("other(), which is called with prompts= and does not take it");
+    reward_close(&r);
+}
+
+// The calls that a response makes are output_tools if the row has tools.
+static void tools_of_graders(void **state) {
+    (void)state;
+    open_file(
+        "def grade(sample, item):\n"
+        "    calls = [c['function'] for c in sample['output_tools']]\n"
+        "    assert sample['choices'][0]['finish_reason'] == ('tool_calls' if calls else 'stop')\n"
+        "    if not calls:\n"
+        "        return -len(sample['output_text'])\n"
+        "    assert calls == [{'name': 'f', 'arguments': '{\"a\": [1, 0.5]}'},\n"
+        "                     {'name': 'g', 'arguments': 'x'}], calls\n"
+        "    return len(sample['output_text'])\n",
+        "function=grade");
+    fill(2, "I ask <tool_call>{\"name\": \"f\", \"arguments\": {\"a\": [1, 0.5]}}</tool_call>"
+            "<tool_call>{}</tool_call>"
+            "<tool_call>\n{\"name\": \"g\", \"arguments\": \"x\"}\n</tool_call>\n");
+    memset(m.finished, 1, 2);
+    row(0, "{\"tools\": []}");
+    row(1, "{\"x\": 1}");
+    scores(2);
+    assert_true(m.seq[0] == 31 && m.seq[1] == -(float)m.response[1].len);
+    reward_close(&r);
+}
+
 int main(void) {
     if (!has_python()) {
         printf("skipped: there is no python3\n");
@@ -444,6 +524,8 @@ int main(void) {
                                        cmocka_unit_test(numbers_none_and_nan),
                                        cmocka_unit_test(several_functions),
                                        cmocka_unit_test(async_functions),
+                                       cmocka_unit_test(graders),
+                                       cmocka_unit_test(tools_of_graders),
                                        cmocka_unit_test(logging),
                                        cmocka_unit_test(noise),
                                        cmocka_unit_test(printing),

@@ -213,9 +213,8 @@ static double combine(int op, uint32_t function, double x, double y) {
 }
 
 double rlhf__formula_value(const struct rlhf__formula *f, const double *value) {
-    double stack[RLHF__FORMULA_STACK + 1];
+    double stack[RLHF__FORMULA_STACK + 1] = {(double)NAN};
     uint32_t n = 0;
-    stack[0] = (double)NAN;
     for (uint32_t i = 0; i < f->n; i++) {
         const int op = f->step[i].op;
         const uint32_t name = f->step[i].name;

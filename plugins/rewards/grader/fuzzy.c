@@ -76,14 +76,15 @@ static double best_part(struct rlhf__lcs *l, const int32_t *row, uint32_t n) {
 static rlhf_status partial_one_way(const rlhf_host *h, const struct letters *shorter,
                                    const struct letters *longer, double *out) {
     struct rlhf__lcs l;
-    if (((double)longer->n + shorter->n) * shorter->n * (shorter->n / 64 + 1) > MOST_WORK) {
+    if (((double)longer->n + shorter->n) * shorter->n * ((double)shorter->n / 64 + 1) > MOST_WORK) {
         *out = (double)NAN;
         return RLHF_OK;
     }
     int32_t *row = h->alloc(h, ((uint64_t)longer->n + 1) * sizeof *row);
     rlhf_status st = rlhf__lcs_init(&l, h, shorter->of, shorter->n);
-    if (st == RLHF_OK && !row) st = no_memory(h);
-    if (st == RLHF_OK) {
+    if (st == RLHF_OK && !row)
+        st = no_memory(h);
+    else if (st == RLHF_OK) {
         rlhf__lcs_rows(&l, longer->of, longer->n, row);
         *out = best_part(&l, row, longer->n);
     }

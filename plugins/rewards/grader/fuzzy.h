@@ -7,8 +7,9 @@
 
 #include "grader/word_pair.h"
 
-// The words must be of the form RLHF__WORDS_FUZZY. *out is NaN if one text has many thousand letters
-// and the other several times as many, which takes too long to compare. Errors: RLHF_E_NOMEM. [any]
+// The words must be of the form RLHF__WORDS_FUZZY. *out is NaN if one text has many thousand
+// letters and the other several times as many, which takes too long to compare. Errors:
+// RLHF_E_NOMEM. [any]
 rlhf_status rlhf__fuzzy(const struct rlhf__word_pair *, double *out);
 
 #endif

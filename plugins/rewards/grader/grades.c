@@ -85,7 +85,7 @@ void rlhf__grades_finish(struct rlhf__grades *a) {
 // ---- the grade of a row ----
 
 double rlhf__grades_row(const struct rlhf__grades *a, uint32_t i, int *valid) {
-    double value[RLHF__FORMULA_NAMES];
+    double value[RLHF__FORMULA_NAMES] = {0};
     *valid = 1;
     for (uint32_t k = 0; k < a->spec->n; k++) {
         value[k] = a->of[(size_t)k * a->in->n + i];

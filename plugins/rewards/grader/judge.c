@@ -69,8 +69,8 @@ static void put_format(struct rlhf__bytes *to, const struct rlhf__grader *g) {
         put_texts(to, g->labels);
     } else
         rlhf__bytes_text(to, "\"number\"");
-    rlhf__bytes_text(
-        to, "}},\"required\":[\"steps\",\"result\"],\"additionalProperties\":false}}}");
+    rlhf__bytes_text(to,
+                     "}},\"required\":[\"steps\",\"result\"],\"additionalProperties\":false}}}");
 }
 
 int rlhf__grader_judge_write(const struct rlhf__grader_judge *j, const struct rlhf__grader *g,

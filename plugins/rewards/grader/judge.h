@@ -1,5 +1,5 @@
-// judge.h: the graders that ask a model: score_model and label_model. The model is that of a service
-// for chat completions (POST .../v1/chat/completions), which the user named.
+// judge.h: the graders that ask a model: score_model and label_model. The model is that of a
+// service for chat completions (POST .../v1/chat/completions), which the user named.
 #ifndef RLHF_REWARDS_GRADER_JUDGE_H
 #define RLHF_REWARDS_GRADER_JUDGE_H
 

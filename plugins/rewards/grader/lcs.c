@@ -84,11 +84,12 @@ rlhf_status rlhf__lcs_of(const rlhf_host *host, const uint32_t *a, uint32_t n_a,
     rlhf_status st = rlhf__lcs_init(&l, host, a, n_a);
     if (st == RLHF_OK) {
         row = host->alloc(host, ((uint64_t)n_b + 1) * sizeof *row);
-        if (!row) st = (host->fail)(host, RLHF_E_NOMEM, "out of memory");
-    }
-    if (st == RLHF_OK) {
-        rlhf__lcs_rows(&l, b, n_b, row);
-        *length = rlhf__lcs_length(&l, row, n_b);
+        if (!row) {
+            st = (host->fail)(host, RLHF_E_NOMEM, "out of memory");
+        } else {
+            rlhf__lcs_rows(&l, b, n_b, row);
+            *length = rlhf__lcs_length(&l, row, n_b);
+        }
     }
     host->free(host, row);
     rlhf__lcs_finish(&l);

@@ -7,8 +7,8 @@
 
 struct work {
     const struct rlhf__word_pair *words;
-    int32_t *match;  // [n[0]] the word of the reference; -1: none
-    uint8_t *taken;  // [n[1]]
+    int32_t *match; // [n[0]] the word of the reference; -1: none
+    uint8_t *taken; // [n[1]]
     struct rlhf__word_pair stems;
 };
 
@@ -48,8 +48,8 @@ static rlhf_status find_stems(struct work *w) {
 static double grade(const struct work *w) {
     const struct rlhf__word_pair *p = w->words;
     uint32_t matches = 0, chunks = 0;
-    int32_t last = -1;     // of the match before, in the reference
-    uint32_t last_at = 0;  // likewise, in the text
+    int32_t last = -1;    // of the match before, in the reference
+    uint32_t last_at = 0; // likewise, in the text
     for (uint32_t i = 0; i < p->n[0]; i++) {
         if (w->match[i] < 0) continue;
         chunks += !matches || i != last_at + 1 || w->match[i] != last + 1;
@@ -64,22 +64,26 @@ static double grade(const struct work *w) {
     return (1 - 0.5 * parts * parts * parts) * mean;
 }
 
+static rlhf_status match_all(struct work *w, double *out) {
+    const struct rlhf__word_pair *p = w->words;
+    if (!w->match || !w->taken) {
+        (p->host->fail)(p->host, RLHF_E_NOMEM, "out of memory");
+        return RLHF_E_NOMEM;
+    }
+    memset(w->match, 0xff, ((size_t)p->n[0] + 1) * sizeof *w->match);
+    match(w, p);
+    RLHF_TRY(find_stems(w));
+    match(w, &w->stems);
+    *out = grade(w);
+    return RLHF_OK;
+}
+
 rlhf_status rlhf__meteor(const struct rlhf__word_pair *p, double *out) {
     const rlhf_host *host = p->host;
     struct work w = {.words = p};
-    rlhf_status st = RLHF_OK;
     w.match = host->alloc(host, ((uint64_t)p->n[0] + 1) * sizeof *w.match);
     w.taken = host->alloc(host, (uint64_t)p->n[1] + 1);
-    if (!w.match || !w.taken) st = (host->fail)(host, RLHF_E_NOMEM, "out of memory");
-    if (st == RLHF_OK) {
-        memset(w.match, 0xff, ((size_t)p->n[0] + 1) * sizeof *w.match);
-        match(&w, p);
-        st = find_stems(&w);
-    }
-    if (st == RLHF_OK) {
-        match(&w, &w.stems);
-        *out = grade(&w);
-    }
+    const rlhf_status st = match_all(&w, out);
     rlhf__word_pair_finish(&w.stems);
     host->free(host, w.match);
     host->free(host, w.taken);

@@ -102,7 +102,7 @@ static rlhf_status count_all(const struct rlhf__word_pair *p, uint32_t most, str
 // ---- the grades ----
 
 rlhf_status rlhf__overlap_bleu(const struct rlhf__word_pair *p, double *out) {
-    struct count c[4];
+    struct count c[4] = {{{0, 0}, 0}};
     double sum = 0, half = 1;
     uint32_t orders = 0;
     *out = 0;
@@ -119,7 +119,7 @@ rlhf_status rlhf__overlap_bleu(const struct rlhf__word_pair *p, double *out) {
 }
 
 rlhf_status rlhf__overlap_gleu(const struct rlhf__word_pair *p, double *out) {
-    struct count c[4];
+    struct count c[4] = {{{0, 0}, 0}};
     uint64_t match = 0, total[2] = {0, 0};
     RLHF_TRY(count_all(p, 4, c));
     for (int i = 0; i < 4; i++) {
@@ -140,7 +140,7 @@ static double f_measure(uint64_t match, uint64_t graded, uint64_t reference) {
 }
 
 rlhf_status rlhf__overlap_rouge(const struct rlhf__word_pair *p, uint32_t n, double *out) {
-    struct count c[RLHF__ROUGE_MOST];
+    struct count c[RLHF__ROUGE_MOST] = {{{0, 0}, 0}};
     RLHF_TRY(count_all(p, n, c));
     *out = f_measure(c[n - 1].common, c[n - 1].total[0], c[n - 1].total[1]);
     return RLHF_OK;

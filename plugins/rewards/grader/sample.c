@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OPEN "<tool_call>"
+#define OPEN  "<tool_call>"
 #define CLOSE "</tool_call>"
 
 static int is_blank(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
@@ -76,8 +76,8 @@ static uint32_t take_calls(rlhf_str text, struct rlhf__bytes *rest, struct rlhf_
 // 1 if the text is one JSON object or list.
 static int is_json(rlhf_str text) {
     if (!text.len || (*text.ptr != '{' && *text.ptr != '[')) return 0;
-    json_t *v = json_loadb(text.ptr, (size_t)text.len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL |
-                           JSON_DECODE_INT_AS_REAL, NULL);
+    json_t *v = json_loadb(text.ptr, (size_t)text.len,
+                           JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, NULL);
     json_decref(v);
     return v != NULL;
 }
@@ -135,10 +135,9 @@ rlhf_status rlhf__grader_sample_init(struct rlhf__grader_sample *s, const rlhf_h
     if (s->item && s->from.rows->type(host, s->item, "tools") == RLHF_JSON_LIST &&
         take_calls(text, &rest, &calls))
         text = trim((rlhf_str){rest.data, rest.len});
-    const rlhf_status st =
-        rest.full || calls.full
-            ? (host->fail)(host, RLHF_E_NOMEM, "out of memory")
-            : open_sample(s, text, (rlhf_str){calls.data, calls.len}, finished);
+    const rlhf_status st = rest.full || calls.full
+                               ? (host->fail)(host, RLHF_E_NOMEM, "out of memory")
+                               : open_sample(s, text, (rlhf_str){calls.data, calls.len}, finished);
     rlhf__bytes_finish(&rest);
     rlhf__bytes_finish(&calls);
     return st;

@@ -74,8 +74,7 @@ rlhf_status rlhf__similarity(const rlhf_host *host, const struct rlhf__grader *g
     struct rlhf__word_pair pair;
     int too_long;
     if (g->type == RLHF__GRADER_STRING_CHECK) return check(host, g->how, text, reference, out);
-    rlhf_status st =
-        rlhf__word_pair_init(&pair, host, form_of(g->how), text, reference, &too_long);
+    rlhf_status st = rlhf__word_pair_init(&pair, host, form_of(g->how), text, reference, &too_long);
     *out = (double)NAN;
     if (st == RLHF_OK && !too_long) st = compare(&pair, g->how, out);
     rlhf__word_pair_finish(&pair);

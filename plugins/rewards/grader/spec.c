@@ -86,7 +86,10 @@ static rlhf_status read_word(const struct place *p, const char *key, const char 
         *out = (int32_t)i;
         if (text && strcmp(words[i], text) == 0) return RLHF_OK;
         const size_t at = strlen(what);
-        snprintf(what + at, sizeof what - at, "%s%s", i == 0 ? "" : i + 1 < n ? ", " : " or ",
+        snprintf(what + at, sizeof what - at, "%s%s",
+                 i == 0      ? ""
+                 : i + 1 < n ? ", "
+                             : " or ",
                  words[i]);
     }
     return expected(p, key, what);
@@ -219,8 +222,8 @@ static int is_text_list(const json_t *list) {
 int rlhf__grader_has_label(const json_t *list, const char *label) {
     size_t i;
     json_t *v;
-    json_array_foreach((json_t *)(uintptr_t)list, i, v)
-        if (strcmp(json_string_value(v), label) == 0) return 1;
+    json_array_foreach((json_t *)(uintptr_t)list, i,
+                       v) if (strcmp(json_string_value(v), label) == 0) return 1;
     return 0;
 }
 
@@ -234,9 +237,10 @@ static rlhf_status read_label_model(const struct place *p, struct rlhf__grader *
     g->passing = member(p, "passing_labels");
     if (!is_text_list(g->labels)) return expected(p, "labels", "a list of texts");
     if (!is_text_list(g->passing)) return expected(p, "passing_labels", "a list of some labels");
-    json_array_foreach((json_t *)(uintptr_t)g->passing, i, v)
-        if (!rlhf__grader_has_label(g->labels, json_string_value(v)))
-            return expected(p, "passing_labels", "labels that are in \"labels\", too");
+    json_array_foreach((json_t *)(uintptr_t)g->passing, i, v) if (
+        !rlhf__grader_has_label(
+            g->labels, json_string_value(v))) return expected(p, "passing_labels",
+                                                              "labels that are in \"labels\", too");
     RLHF_TRY(read_sampling(p, g));
     return read_messages(p, g);
 }

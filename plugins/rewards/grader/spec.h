@@ -1,5 +1,5 @@
-// spec.h: reads a grader from a JSON file, which holds the grader itself or a fine-tuning job of the
-// hosted service (its method.reinforcement.grader). docs/rewards/grader.md describes the types.
+// spec.h: reads a grader from a JSON file, which holds the grader itself or a fine-tuning job of
+// the hosted service (its method.reinforcement.grader). docs/rewards/grader.md describes the types.
 #ifndef RLHF_REWARDS_GRADER_SPEC_H
 #define RLHF_REWARDS_GRADER_SPEC_H
 
@@ -38,14 +38,14 @@ struct rlhf__grader_message {
 
 // A grader of any type but multi. Texts are borrowed from the file.
 struct rlhf__grader {
-    char key[RLHF__GRADER_KEY + 1];  // its name in the formula; "grade" if it is the only one
-    char path[RLHF__GRADER_PATH];    // its place in the file as a JSON Pointer, for messages
-    int32_t type, how;               // how: enum rlhf__string_check or rlhf__similarity
-    struct rlhf__template text[2];   // input and reference
+    char key[RLHF__GRADER_KEY + 1];       // its name in the formula; "grade" if it is the only one
+    char path[RLHF__GRADER_PATH];         // its place in the file as a JSON Pointer, for messages
+    int32_t type, how;                    // how: enum rlhf__string_check or rlhf__similarity
+    struct rlhf__template text[2];        // input and reference
     struct rlhf__grader_message *message; // [n_messages]
     uint32_t n_messages;
     const char *model;
-    double low, high, pass; // range of scores; pass_threshold, NaN: none
+    double low, high, pass;                    // range of scores; pass_threshold, NaN: none
     const json_t *sampling, *labels, *passing; // NULL: none
 };
 

@@ -69,9 +69,7 @@ static void apply(struct word *w, const struct rule *rule, size_t n, int least) 
 }
 
 static void plural(struct word *w) {
-    if (ends(w, "ies") && w->n == 4)
-        w->n--;
-    else if (ends(w, "sses") || ends(w, "ies"))
+    if (ends(w, "sses") || (ends(w, "ies") && w->n != 4))
         w->n -= 2;
     else if (ends(w, "s") && !ends(w, "ss"))
         w->n--;
@@ -89,22 +87,21 @@ static void past(struct word *w) {
     const size_t cut = ends(w, "ed") ? 2 : ends(w, "ing") ? 3 : 0;
     if (!cut || !has_vowel(w, w->n - cut)) return;
     w->n -= cut;
-    if (ends(w, "at") || ends(w, "bl") || ends(w, "iz"))
-        put(w, w->n, "e");
-    else if (w->n > 1 && w->c[w->n - 1] == w->c[w->n - 2] && is_consonant(w, w->n - 1))
+    if (w->n > 1 && w->c[w->n - 1] == w->c[w->n - 2] && is_consonant(w, w->n - 1))
         w->n -= !is_one_of(w->c[w->n - 1], "lsz");
-    else if (measure(w, w->n) == 1 && is_short(w, w->n))
+    else if (ends(w, "at") || ends(w, "bl") || ends(w, "iz") ||
+             (measure(w, w->n) == 1 && is_short(w, w->n)))
         put(w, w->n, "e");
 }
 
 static void double_suffix(struct word *w) {
-    static const struct rule all[] = {
-        {"ational", "ate"}, {"tional", "tion"}, {"enci", "ence"},   {"anci", "ance"},
-        {"izer", "ize"},    {"bli", "ble"},     {"alli", "al"},     {"entli", "ent"},
-        {"eli", "e"},       {"ousli", "ous"},   {"ization", "ize"}, {"ation", "ate"},
-        {"ator", "ate"},    {"alism", "al"},    {"iveness", "ive"}, {"fulness", "ful"},
-        {"ousness", "ous"}, {"aliti", "al"},    {"iviti", "ive"},   {"biliti", "ble"},
-        {"fulli", "ful"}};
+    static const struct rule all[] = {{"ational", "ate"}, {"tional", "tion"}, {"enci", "ence"},
+                                      {"anci", "ance"},   {"izer", "ize"},    {"bli", "ble"},
+                                      {"alli", "al"},     {"entli", "ent"},   {"eli", "e"},
+                                      {"ousli", "ous"},   {"ization", "ize"}, {"ation", "ate"},
+                                      {"ator", "ate"},    {"alism", "al"},    {"iveness", "ive"},
+                                      {"fulness", "ful"}, {"ousness", "ous"}, {"aliti", "al"},
+                                      {"iviti", "ive"},   {"biliti", "ble"},  {"fulli", "ful"}};
     while (ends(w, "alli") && measure(w, w->n - 4) > 0)
         w->n -= 2;
     if (ends(w, "logi")) {
@@ -115,16 +112,16 @@ static void double_suffix(struct word *w) {
 }
 
 static void suffix(struct word *w) {
-    static const struct rule all[] = {{"icate", "ic"}, {"ative", ""}, {"alize", "al"},
+    static const struct rule all[] = {{"icate", "ic"}, {"ative", ""},  {"alize", "al"},
                                       {"iciti", "ic"}, {"ical", "ic"}, {"ful", ""},
                                       {"ness", ""}};
     apply(w, all, sizeof all / sizeof *all, 0);
 }
 
 static void last_suffix(struct word *w) {
-    static const char *const all[] = {"al",   "ance", "ence", "er",  "ic",  "able", "ible",
-                                      "ant",  "ement", "ment", "ent", "ion", "ou",   "ism",
-                                      "ate",  "iti",  "ous",  "ive", "ize"};
+    static const char *const all[] = {"al",  "ance",  "ence", "er",  "ic",  "able", "ible",
+                                      "ant", "ement", "ment", "ent", "ion", "ou",   "ism",
+                                      "ate", "iti",   "ous",  "ive", "ize"};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         if (!ends(w, all[i])) continue;
         const size_t stem = w->n - strlen(all[i]);
@@ -146,11 +143,11 @@ static void last_letter(struct word *w) {
 
 static int is_irregular(struct word *w) {
     static const struct rule all[] = {
-        {"sky", "sky"},         {"skies", "sky"},         {"dying", "die"},
-        {"lying", "lie"},       {"tying", "tie"},         {"news", "news"},
-        {"innings", "inning"},  {"inning", "inning"},     {"outings", "outing"},
-        {"outing", "outing"},   {"cannings", "canning"},  {"canning", "canning"},
-        {"howe", "howe"},       {"proceed", "proceed"},   {"exceed", "exceed"},
+        {"sky", "sky"},        {"skies", "sky"},        {"dying", "die"},
+        {"lying", "lie"},      {"tying", "tie"},        {"news", "news"},
+        {"innings", "inning"}, {"inning", "inning"},    {"outings", "outing"},
+        {"outing", "outing"},  {"cannings", "canning"}, {"canning", "canning"},
+        {"howe", "howe"},      {"proceed", "proceed"},  {"exceed", "exceed"},
         {"succeed", "succeed"}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (strlen(all[i].from) == w->n && ends(w, all[i].from)) {

@@ -8,9 +8,9 @@
 #include <string.h>
 
 struct rlhf__template_part {
-    rlhf_str text;               // a part of the template, for messages; of a field with its braces
-    int32_t field, space;        // field: 1; space: enum rlhf__template_space
-    char *pointer;               // of a field: JSON Pointer
+    rlhf_str text;        // a part of the template, for messages; of a field with its braces
+    int32_t field, space; // field: 1; space: enum rlhf__template_space
+    char *pointer;        // of a field: JSON Pointer
 };
 
 enum { SHOWN = 80 };
@@ -107,10 +107,11 @@ static int read_field(struct rlhf__template_part *p, const rlhf_host *host, char
     p->pointer = to.data;
     if (to.full) return 0;
     if (!path)
-        return refuse(p->text,
-                      "which is not a path; expected {{ item.NAME }} or {{ sample.NAME }}, followed "
-                      "by .NAME, [NUMBER] or [\"NAME\"]",
-                      why, cap);
+        return refuse(
+            p->text,
+            "which is not a path; expected {{ item.NAME }} or {{ sample.NAME }}, followed "
+            "by .NAME, [NUMBER] or [\"NAME\"]",
+            why, cap);
     if (p->space == RLHF__TEMPLATE_ITEM || is_of_sample(p->pointer)) return 1;
     return refuse(p->text,
                   "which a sample does not have; it has output_text, output_json, output_tools and "
@@ -129,22 +130,22 @@ static uint32_t split(const char *text, struct rlhf__template_part *part, const 
         if (plain && part) part[n].text = (rlhf_str){text, plain};
         n += plain != 0;
         if (!to) break;
-        if (part) part[n] = (struct rlhf__template_part){{from, (uint64_t)(to + 2 - from)}, 1, 0, NULL};
+        if (part)
+            part[n] = (struct rlhf__template_part){{from, (uint64_t)(to + 2 - from)}, 1, 0, NULL};
         n++;
         text = to + 2;
     }
     return n;
 }
 
-int rlhf__template_read(struct rlhf__template *t, const rlhf_host *host, const char *text, char *why,
-                        size_t cap) {
+int rlhf__template_read(struct rlhf__template *t, const rlhf_host *host, const char *text,
+                        char *why, size_t cap) {
     const char *open;
     *why = 0;
     t->host = host;
     t->n = 0;
     const uint32_t n = split(text, NULL, &open);
-    if (open)
-        return refuse((rlhf_str){open, strlen(open)}, "which has no \"}}\"", why, cap);
+    if (open) return refuse((rlhf_str){open, strlen(open)}, "which has no \"}}\"", why, cap);
     if (!n) return 1;
     t->part = host->alloc(host, n * sizeof *t->part);
     if (!t->part) return 0;

@@ -67,7 +67,7 @@ static void apply_rule(int rule, rlhf_str t, struct rlhf__bytes *to) {
 }
 
 static void write_13a(struct rlhf__bytes *to, rlhf_str text) {
-    static const struct swap swaps[] = {{"<skipped>", ""}, {"-\n", ""},   {"\n", " "},
+    static const struct swap swaps[] = {{"<skipped>", ""}, {"-\n", ""},    {"\n", " "},
                                         {"&quot;", "\""},  {"&amp;", "&"}, {"&lt;", "<"},
                                         {"&gt;", ">"}};
     struct rlhf__bytes other = {.host = to->host};
