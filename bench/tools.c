@@ -73,7 +73,6 @@ void bench_load(struct bench *b) {
         snprintf(path, sizeof path, "%s", b->backend);
     else
         snprintf(path, sizeof path, "%s/kernels/kernels_%s.so", b->lib_dir, b->backend);
-    setenv("GOMP_SPINCOUNT", "3000", 0); // as in the host: waiting threads sleep soon
     const rlhf_plugin *p = rlhf_test_backend_load(path);
     if (!p) bench_die("%s cannot be loaded", path);
     const rlhf_kernels_open opt = {.size = sizeof opt, .threads = b->threads};

@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-// libgomp's threads spin for milliseconds before they sleep. On a busy machine this stalls every
-// parallel region for a time slice: at a load of 14, we measured 38 s for 2 s of work. This
-// function makes the threads sleep soon, which costs nothing on an idle machine. It must run before
-// a backend is loaded, because loading a backend loads libgomp.
+// Plugins, and programs that the run starts, may use GCC's OpenMP: PyTorch in a Python reward does.
+// Its threads spin for milliseconds before they sleep, on the cores that the backend's threads
+// need. This function makes them sleep soon, which costs nothing on an idle machine. It must run
+// before rewards are opened, because libgomp reads the environment when it is loaded.
 static void shorten_spinning(void) {
     if (!getenv("OMP_WAIT_POLICY")) setenv("GOMP_SPINCOUNT", "1000", 0);
 }

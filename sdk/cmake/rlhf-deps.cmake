@@ -2,7 +2,6 @@
 option(RLHF_STATIC_DEPS "Link the libraries of the packages below statically (scripts/pack-gpu)" OFF)
 set(ZLIB_USE_STATIC_LIBS ${RLHF_STATIC_DEPS})
 find_package(PkgConfig REQUIRED)
-find_package(OpenMP REQUIRED COMPONENTS C)
 find_package(ZLIB REQUIRED)
 find_package(Threads REQUIRED)
 pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson>=2.13)

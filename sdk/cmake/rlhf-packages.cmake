@@ -28,7 +28,7 @@ if(CMAKE_CROSSCOMPILING)
   # dpkg-shlibdeps would search this machine's packages. The versions are those of Debian 12.
   set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE arm64)
   set(CPACK_DEBIAN_HOST_PACKAGE_SHLIBDEPS OFF)
-  set(CPACK_DEBIAN_HOST_PACKAGE_DEPENDS "libc6 (>= 2.36), libgomp1 (>= 4.9), libjansson4 (>= 2.14), \
+  set(CPACK_DEBIAN_HOST_PACKAGE_DEPENDS "libc6 (>= 2.36), libjansson4 (>= 2.14), \
 libpcre2-8-0 (>= 10.42), libutf8proc2 (>= 2.8), zlib1g (>= 1:1.2.13)")
   if(CURL_FOUND)
     string(APPEND CPACK_DEBIAN_HOST_PACKAGE_DEPENDS ", libcurl4 (>= 7.88)")

@@ -18,8 +18,7 @@ set_property(TARGET PkgConfig::JANSSON PROPERTY INTERFACE_LINK_LIBRARIES
 add_link_options(-static-libgcc $<$<LINK_LANGUAGE:CXX,CUDA>:-static-libstdc++>
   -Wl,--exclude-libs,libjansson.a:libpcre2-8.a:libutf8proc.a:libz.a:libstdc++.a:libgcc.a)
 
-# Three libraries stay shared: Jansson in plugins, GCC's OpenMP runtime, whose archive cannot be
-# linked into a shared object because of its thread-local data, and cmocka, which has no archive.
+# Two libraries stay shared: Jansson in plugins, and cmocka, which has no archive.
 # scripts/pack and scripts/pack-gpu copy them next to the files that load them.
 set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
 set(CMAKE_INSTALL_RPATH "$ORIGIN")

@@ -29,14 +29,10 @@ add_library(rlhf_sdk INTERFACE)
 target_include_directories(rlhf_sdk INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/sdk/include> $<INSTALL_INTERFACE:include>)
 
-# Environment of the tests. OpenMP's threads wait as in the host, because spinning makes a test 20
-# times slower on a busy machine. Only sanitizer builds read the other variables. GCC 12's leak
-# checker misreads the thread-local blocks of OpenMP's threads in a dlopen()ed library and crashes
-# ("Tracer caught signal 11"), unless it leaves __tls_get_addr alone; leaks are still found.
-# RLHF_TEST_SANITIZE tells tests that they run in a sanitizer build, which cannot limit memory.
-set(RLHF_TEST_ENV "RLHF_SOURCE_DIR=${PROJECT_SOURCE_DIR}" "GOMP_SPINCOUNT=1000" "RLHF_TEST_SANITIZE=${RLHF_SANITIZE}"
-  "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/lsan.supp:print_suppressions=0"
-  "ASAN_OPTIONS=intercept_tls_get_addr=0")
+# Environment of the tests. Only sanitizer builds read LSAN_OPTIONS. RLHF_TEST_SANITIZE tells tests
+# that they run in a sanitizer build, which cannot limit memory.
+set(RLHF_TEST_ENV "RLHF_SOURCE_DIR=${PROJECT_SOURCE_DIR}" "RLHF_TEST_SANITIZE=${RLHF_SANITIZE}"
+  "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/lsan.supp:print_suppressions=0")
 
 # Labels of tests with their time limits in seconds: more than ten times what the slowest test of the
 # label takes on an idle machine of two cores (quick 36 s, full 149 s), so that a busy machine fails no

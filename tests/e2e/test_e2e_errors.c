@@ -284,10 +284,13 @@ static void limits_of_the_shell(void **state) {
                          1);
         e2e_says(t, "the limit on the size of files (ulimit -f) holds for the memory");
     }
-    e2e_shell(t, "ASAN_OPTIONS=\"verify_asan_link_order=0:$ASAN_OPTIONS\" "
-                 "LD_PRELOAD=\"$RLHF_TEST_PLUGINS/no_threads.so\" \"$HOST\" " PPO
-                 "--reward period_count.so --set run.phases=1 --set run.dir=o --threads 4");
-    e2e_says(t, "OpenMP could not start a thread and ended the program; a lower --threads");
+    assert_int_equal(
+        e2e_shell(t, "ASAN_OPTIONS=\"verify_asan_link_order=0:$ASAN_OPTIONS\" "
+                     "LD_PRELOAD=\"$RLHF_TEST_PLUGINS/no_threads.so\" \"$HOST\" " PPO
+                     "--reward period_count.so --set run.phases=1 --set run.dir=o --threads 4"),
+        1);
+    e2e_says(t, "compute backend 'cpu': cannot start 4 threads: Resource temporarily unavailable; "
+                "a lower --threads (run.threads), a higher limit on processes (ulimit -u)");
 }
 
 int main(void) {

@@ -150,7 +150,6 @@ struct backend backend_of(const char *path, uint32_t threads, uint32_t guard) {
 
 struct backend backend_open(const char *name, uint32_t threads, uint32_t guard) {
     char path[1024];
-    setenv("OMP_WAIT_POLICY", "passive", 0); // on a busy machine, do not spin for tiny GEMMs
     const char *other = getenv("RLHF_TEST_BACKEND");
     if (other && strcmp(name, "cpu") == 0) name = other;
     so_path(path, sizeof path, "kernels", "kernels_", name);

@@ -9,7 +9,6 @@
 #include "ragged.h"
 
 #include <float.h>
-#include <omp.h>
 
 // The widest head that machine/hot.h supports and that tests/kernels cover. Wider heads are
 // refused. The size of scratch memory depends on the actual width.
@@ -219,12 +218,16 @@ static void look_ahead(struct rlhf__attn_item *it, const rlhf_attn *a, const rlh
     it->ahead_bytes = bytes * p.group / heads;
 }
 
-// The tensors of a forward call, and how its work is divided.
+// The tensors of a forward call, how its work is divided, and the threads' scratch memory.
 struct fwd {
+    struct rlhf__cpu *cpu;
     const rlhf_attn *a;
     const rlhf_ragged *r;
     rlhf_dev out, lse, q, k, v;
     struct cut cut;
+    float *ws;
+    size_t stride;
+    const uint32_t *first; // the first row of each run, or NULL
 };
 
 // The address of a piece's output.
@@ -234,8 +237,7 @@ static void *out_of(const struct fwd *f, struct piece p, size_t es) {
     return rlhf__cpu_mem(rlhf_dev_at(f->out, (row + p.h * (size_t)a->head_dim) * es));
 }
 
-static void forward_item(struct rlhf__cpu *cpu, const struct fwd *f, struct piece p,
-                         struct piece next, float *scratch) {
+static void forward_item(const struct fwd *f, struct piece p, struct piece next, float *scratch) {
     const rlhf_attn *a = f->a;
     size_t es = rlhf_dtype_size(a->dtype);
     struct rlhf__row row = rlhf__cpu_row(f->r, p.i);
@@ -248,13 +250,12 @@ static void forward_item(struct rlhf__cpu *cpu, const struct fwd *f, struct piec
         look_next(&it, a, f->r, p, next, es);
     it.out = out_of(f, p, es);
     it.scratch = scratch;
-    cpu->hot.attn(&it);
+    f->cpu->hot.attn(&it);
 }
 
 // Process the heads of a piece in rows p.i .. i1-1. These rows have one query each and share a
 // prefix.
-static void forward_run(struct rlhf__cpu *cpu, const struct fwd *f, struct piece p, size_t i1,
-                        float *scratch) {
+static void forward_run(const struct fwd *f, struct piece p, size_t i1, float *scratch) {
     const rlhf_attn *a = f->a;
     size_t es = rlhf_dtype_size(a->dtype), n = i1 - p.i;
     size_t col = p.h / f->cut.group * (size_t)a->head_dim;
@@ -269,7 +270,7 @@ static void forward_run(struct rlhf__cpu *cpu, const struct fwd *f, struct piece
     for (size_t i = 0; i < n; i++)
         if ((uint32_t)run.start[i] + 1 > run.it.nk) run.it.nk = (uint32_t)run.start[i] + 1;
     run.it.scratch = scratch;
-    cpu->hot.attn_run(&run);
+    f->cpu->hot.attn_run(&run);
 }
 
 // Finds the runs and returns their number. Run n is rows first[n] .. first[n+1]-1. `first` must
@@ -306,29 +307,34 @@ static int sees_prefix(const rlhf_attn *a, const rlhf_ragged *r) {
 
 static uint64_t runs_bytes(const rlhf_ragged *r) { return (r->n + 1ull) * sizeof(uint32_t); }
 
+static void forward_run_piece(const void *job, int64_t n, int own) {
+    const struct fwd *f = job;
+    struct piece p = piece_at(&f->cut, (size_t)n);
+    const size_t i1 = f->first[p.i + 1];
+    float *scratch = f->ws + (size_t)own * f->stride;
+    p.i = f->first[p.i];
+    if (i1 == p.i + 1)
+        forward_item(f, p, (struct piece){f->r->n, 0, 0}, scratch);
+    else
+        forward_run(f, p, i1, scratch);
+}
+
 // Forward for rows with a single query, if some of them share a prefix.
-static rlhf_status forward_runs(struct rlhf__cpu *cpu, struct fwd *f, float *ws, size_t stride) {
+static rlhf_status forward_runs(struct rlhf__cpu *cpu, struct fwd *f) {
     void *ws_first = NULL;
     RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_ATTN_RUNS, runs_bytes(f->r), &ws_first));
-    uint32_t *first = ws_first;
-    uint32_t runs = find_runs(f->a, f->r, first);
+    const uint32_t runs = find_runs(f->a, f->r, ws_first);
+    f->first = ws_first;
     f->cut = cut_of(f->a, runs, cpu->threads);
-    int64_t count = (int64_t)(runs * f->cut.a_row);
-    int threads = count > 1 ? cpu->threads : 1;
-    // The variable is read only by the pragma.
-    int chunk = chunk_of(f->cut.a_row, runs, threads); // NOLINT(clang-analyzer-deadcode.DeadStores)
-#pragma omp parallel for schedule(dynamic, chunk) num_threads(threads) if (threads > 1)
-    for (int64_t n = 0; n < count; n++) {
-        struct piece p = piece_at(&f->cut, (size_t)n);
-        size_t i1 = first[p.i + 1];
-        float *own = ws + (size_t)omp_get_thread_num() * stride;
-        p.i = first[p.i];
-        if (i1 == p.i + 1)
-            forward_item(cpu, f, p, (struct piece){f->r->n, 0, 0}, own);
-        else
-            forward_run(cpu, f, p, i1, own);
-    }
+    rlhf__split_deal(cpu, cpu->threads, (int64_t)(runs * f->cut.a_row),
+                     chunk_of(f->cut.a_row, runs, cpu->threads), forward_run_piece, f);
     return RLHF_OK;
+}
+
+static void forward_piece(const void *job, int64_t n, int own) {
+    const struct fwd *f = job;
+    forward_item(f, piece_at(&f->cut, (size_t)n), piece_at(&f->cut, (size_t)n + 1),
+                 f->ws + (size_t)own * f->stride);
 }
 
 static rlhf_status attention(void *ctx, const rlhf_attn *attn, const rlhf_ragged *rows,
@@ -340,35 +346,28 @@ static rlhf_status attention(void *ctx, const rlhf_attn *attn, const rlhf_ragged
     RLHF_TRY(rlhf__cpu_read_ragged(cpu, "attention", &own_rows, rows, own_attn.window));
     const rlhf_attn *a = &own_attn;
     const rlhf_ragged *r = &own_rows;
-    struct fwd f = {a, r, out, lse, q, k, v, cut_of(a, r->n, cpu->threads)};
-    float *ws;
-    size_t stride;
+    struct fwd f = {cpu, a, r, out, lse, q, k, v, cut_of(a, r->n, cpu->threads), NULL, 0, NULL};
     RLHF_TRY(scratch(cpu, RLHF__WS_ATTN,
-                     rlhf__attn_scratch(r->max_q, forward_keys(a, r), a->head_dim), &ws, &stride));
-    if (has_runs(a, r) && sees_prefix(a, r)) return forward_runs(cpu, &f, ws, stride);
-    int64_t count = (int64_t)(r->n * f.cut.a_row);
-    int threads = count > 1 ? cpu->threads : 1;
-    // The variable is read only by the pragma.
-    int chunk = chunk_of(f.cut.a_row, r->n, threads); // NOLINT(clang-analyzer-deadcode.DeadStores)
-    if (r->max_q <= FEW_QUERIES) { // for look_ahead, one thread should process adjacent rows
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
-        for (int64_t n = 0; n < count; n++)
-            forward_item(cpu, &f, piece_at(&f.cut, (size_t)n), piece_at(&f.cut, (size_t)n + 1),
-                         ws + (size_t)omp_get_thread_num() * stride);
-    } else {
-#pragma omp parallel for schedule(dynamic, chunk) num_threads(threads) if (threads > 1)
-        for (int64_t n = 0; n < count; n++)
-            forward_item(cpu, &f, piece_at(&f.cut, (size_t)n), piece_at(&f.cut, (size_t)n + 1),
-                         ws + (size_t)omp_get_thread_num() * stride);
-    }
+                     rlhf__attn_scratch(r->max_q, forward_keys(a, r), a->head_dim), &f.ws,
+                     &f.stride));
+    if (has_runs(a, r) && sees_prefix(a, r)) return forward_runs(cpu, &f);
+    const int64_t count = (int64_t)(r->n * f.cut.a_row);
+    if (r->max_q <= FEW_QUERIES) // for look_ahead, one thread should process adjacent rows
+        rlhf__split_run_own(cpu, cpu->threads, count, forward_piece, &f);
+    else
+        rlhf__split_deal(cpu, cpu->threads, count, chunk_of(f.cut.a_row, r->n, cpu->threads),
+                         forward_piece, &f);
     return RLHF_OK;
 }
 
-// The tensors of a backward call.
+// The tensors of a backward call, and the threads' scratch memory.
 struct bwd {
+    struct rlhf__cpu *cpu;
     const rlhf_attn *a;
     const rlhf_ragged *r;
     rlhf_dev dq, dk, dv, dout, out, lse, q, k, v;
+    float *ws;
+    size_t stride;
 };
 
 // Set up the item for a piece of row p.i, which is one of the rows i0 .. i1-1. Row i0 is the prefix
@@ -397,8 +396,7 @@ static struct rlhf__attn_item backward_row(const struct bwd *b, size_t i0, size_
 }
 
 // One piece of backward: row p.i and all rows that share its keys.
-static void backward_item(struct rlhf__cpu *cpu, const struct bwd *b, struct piece p,
-                          float *scratch) {
+static void backward_item(const struct bwd *b, struct piece p, float *scratch) {
     const size_t i0 = p.i, es = rlhf_dtype_size(b->a->dtype);
     size_t i1 = i0 + 1;
     uint32_t room = rlhf__cpu_row(b->r, i0).nk;
@@ -416,8 +414,17 @@ static void backward_item(struct rlhf__cpu *cpu, const struct bwd *b, struct pie
             look_next(&it, b->a, b->r, p, (struct piece){p.i + 1, 0, p.group}, es);
         it.scratch = scratch;
         it.room = room;
-        cpu->hot.attn_bwd(&it);
+        b->cpu->hot.attn_bwd(&it);
     }
+}
+
+// Piece n: the query heads of one key head of a row.
+static void backward_piece(const void *job, int64_t n, int own) {
+    const struct bwd *b = job;
+    const size_t keys = (size_t)b->a->kv_heads, group = (size_t)b->a->heads / keys;
+    const struct piece p = {(size_t)n / keys, (size_t)n % keys * group, group};
+    if (rlhf__cpu_row_shares(b->r, p.i)) return; // processed with the row that has the prefix
+    backward_item(b, p, b->ws + (size_t)own * b->stride);
 }
 
 static rlhf_status attention_bwd(void *ctx, const rlhf_attn *attn, const rlhf_ragged *rows,
@@ -430,24 +437,14 @@ static rlhf_status attention_bwd(void *ctx, const rlhf_attn *attn, const rlhf_ra
     RLHF_TRY(rlhf__cpu_read_training(cpu, "attention_bwd", &own_rows, rows));
     const rlhf_attn *a = &own_attn;
     const rlhf_ragged *r = &own_rows;
-    float *ws;
-    size_t ws_stride, keys = (size_t)a->kv_heads, group = (size_t)a->heads / keys;
+    struct bwd b = {cpu, a, r, dq, dk, dv, dout, out, lse, q, k, v, NULL, 0};
     RLHF_TRY(scratch(cpu, RLHF__WS_ATTN_BWD,
-                     rlhf__attn_scratch_bwd(r->max_q, r->max_k, a->head_dim), &ws, &ws_stride));
-    const struct bwd b = {a, r, dq, dk, dv, dout, out, lse, q, k, v};
+                     rlhf__attn_scratch_bwd(r->max_q, r->max_k, a->head_dim), &b.ws, &b.stride));
     uint64_t alone = 0; // rows without a prefix
     for (uint32_t i = 0; i < r->n; i++)
         alone += !rlhf__cpu_row_shares(r, i);
-    int64_t count = (int64_t)r->n * a->kv_heads;
-    int threads = count > 1 ? cpu->threads : 1;
-    // The variable is read only by the pragma.
-    int chunk = chunk_of(keys, alone, threads); // NOLINT(clang-analyzer-deadcode.DeadStores)
-#pragma omp parallel for schedule(dynamic, chunk) num_threads(threads) if (threads > 1)
-    for (int64_t n = 0; n < count; n++) {
-        struct piece p = {(size_t)n / keys, (size_t)n % keys * group, group};
-        if (rlhf__cpu_row_shares(r, p.i)) continue; // processed with that row
-        backward_item(cpu, &b, p, ws + (size_t)omp_get_thread_num() * ws_stride);
-    }
+    rlhf__split_deal(cpu, cpu->threads, (int64_t)r->n * a->kv_heads,
+                     chunk_of((size_t)a->kv_heads, alone, cpu->threads), backward_piece, &b);
     return RLHF_OK;
 }
 

@@ -72,19 +72,30 @@ static struct rlhf__rope_rows rows_at(const rlhf_rope *g, rlhf_dev x, uint64_t r
     };
 }
 
+struct rope {
+    const struct rlhf__cpu *cpu;
+    const rlhf_rope *g;
+    rlhf_dev x;
+    uint64_t rows, piece;
+    float *sums; // backward: of the blocks, `both` floats each; or NULL
+    uint64_t both;
+};
+
+static void rope_piece(const void *job, int64_t i) {
+    const struct rope *j = job;
+    const struct rlhf__rope_rows r = rows_at(j->g, j->x, (uint64_t)i * j->piece,
+                                             rlhf__split_len(j->rows, j->piece, (uint64_t)i));
+    j->cpu->hot.rope(&r, j->g->dtype == RLHF_BF16);
+}
+
 static rlhf_status rope(void *ctx, const rlhf_rope *from, rlhf_dev x, uint32_t rows) {
     struct rlhf__cpu *cpu = ctx;
     rlhf_rope g;
     RLHF_TRY(read_rope(cpu, "rope", &g, from, rows));
-    uint64_t width = row_width(&g), piece = rlhf__split_rows(width);
-    int threads = rlhf__split_threads(cpu, rows * width);
-    int64_t count = (int64_t)rlhf__split_count(rows, piece);
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
-    for (int64_t i = 0; i < count; i++) {
-        struct rlhf__rope_rows r =
-            rows_at(&g, x, (uint64_t)i * piece, rlhf__split_len(rows, piece, (uint64_t)i));
-        cpu->hot.rope(&r, g.dtype == RLHF_BF16);
-    }
+    const uint64_t width = row_width(&g), piece = rlhf__split_rows(width);
+    rlhf__split_run(cpu, rlhf__split_threads(cpu, rows * width),
+                    (int64_t)rlhf__split_count(rows, piece), rope_piece,
+                    &(const struct rope){cpu, &g, x, rows, piece, NULL, 0});
     return RLHF_OK;
 }
 
@@ -103,6 +114,14 @@ static uint64_t sums_bytes(uint32_t rows, const rlhf_rope *g) {
     return rlhf__split_count(rows, piece) * (q_gammas(g) + k_gammas(g)) * sizeof(float);
 }
 
+static void rope_bwd_piece(const void *job, int64_t i) {
+    const struct rope *j = job;
+    struct rlhf__rope_rows r = rows_at(j->g, j->x, (uint64_t)i * j->piece,
+                                       rlhf__split_len(j->rows, j->piece, (uint64_t)i));
+    if (j->sums) r.part = memset(j->sums + (uint64_t)i * j->both, 0, j->both * sizeof(float));
+    j->cpu->hot.rope_bwd(&r, j->g->dtype == RLHF_BF16);
+}
+
 static rlhf_status rope_bwd(void *ctx, const rlhf_rope *from, rlhf_dev dx, rlhf_dev dgamma_q,
                             rlhf_dev dgamma_k, uint32_t rows) {
     struct rlhf__cpu *cpu = ctx;
@@ -116,17 +135,11 @@ static rlhf_status rope_bwd(void *ctx, const rlhf_rope *from, rlhf_dev dx, rlhf_
     int sums = dgamma_q || dgamma_k;
     uint64_t width = row_width(&g), of_q = q_gammas(&g), of_k = k_gammas(&g), both = of_q + of_k;
     uint64_t piece = sums ? rlhf__split_count(rows, ROPE_BLOCKS) : rlhf__split_rows(width);
-    int threads = rlhf__split_threads(cpu, rows * width);
     int64_t count = (int64_t)rlhf__split_count(rows, piece);
     void *ws = NULL;
     if (sums) RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_PARTIAL, sums_bytes(rows, &g), &ws));
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
-    for (int64_t i = 0; i < count; i++) {
-        struct rlhf__rope_rows r =
-            rows_at(&g, dx, (uint64_t)i * piece, rlhf__split_len(rows, piece, (uint64_t)i));
-        if (sums) r.part = memset((float *)ws + (uint64_t)i * both, 0, both * sizeof(float));
-        cpu->hot.rope_bwd(&r, g.dtype == RLHF_BF16);
-    }
+    rlhf__split_run(cpu, rlhf__split_threads(cpu, rows * width), count, rope_bwd_piece,
+                    &(const struct rope){cpu, &g, dx, rows, piece, ws, both});
     if (dgamma_q) cpu->hot.sum_parts(rlhf__cpu_f32(dgamma_q), ws, both, (size_t)count, of_q);
     if (dgamma_k)
         cpu->hot.sum_parts(rlhf__cpu_f32(dgamma_k), (float *)ws + of_q, both, (size_t)count, of_k);

@@ -2,9 +2,9 @@
 // block of rows has its logits in memory at a time. lm_head ends with the first block, and
 // lm_head_bwd begins with it, so the first block's logits are computed only once.
 #include "lm_logits.h"
+#include "machine/split.h"
 #include "machine/table.h"
 
-#include <omp.h>
 #include <string.h>
 
 static float element(rlhf_dev p, uint32_t i) { return p ? rlhf__cpu_f32(p)[i] : 0; }
@@ -103,17 +103,25 @@ static struct rlhf__lm_block block_of(const rlhf_lm_head *a, int with_ref, int w
     };
 }
 
+struct fill {
+    const struct rlhf__cpu *cpu;
+    const struct rlhf__lm_block *b;
+    float *work; // or NULL
+};
+
+static void fill_row(const void *job, int64_t i, int own) {
+    const struct fill *f = job;
+    rlhf__lm_row_map(f->cpu, f->b, (uint32_t)i);
+    rlhf__lm_row_stat(f->cpu, f->b, (uint32_t)i,
+                      f->work ? f->work + (size_t)own * (size_t)f->b->vocab : NULL);
+}
+
 static rlhf_status block_fill(struct rlhf__cpu *cpu, struct rlhf__lm_block *b) {
     float *work = NULL;
     RLHF_TRY(rlhf__lm_block_place(cpu, b));
     RLHF_TRY(rlhf__lm_truncate_work(cpu, rlhf__lm_dist_cuts(b->dist, b->vocab), b->vocab, &work));
     RLHF_TRY(rlhf__lm_block_logits(cpu, b));
-#pragma omp parallel for schedule(static) num_threads(cpu->threads)
-    for (uint32_t i = 0; i < b->rows; i++) {
-        rlhf__lm_row_map(cpu, b, i);
-        rlhf__lm_row_stat(cpu, b, i,
-                          work ? work + (size_t)omp_get_thread_num() * (size_t)b->vocab : NULL);
-    }
+    rlhf__split_run_own(cpu, cpu->threads, b->rows, fill_row, &(const struct fill){cpu, b, work});
     return RLHF_OK;
 }
 
@@ -208,10 +216,22 @@ static rlhf_status lm_head(void *ctx, const rlhf_lm_head *from) {
 
 // ---- backward ----
 
-// Write the derivatives with respect to the logits of row i, [vocab] in the act dtype, to row i of
-// `to`.
-static void row_grad(const struct rlhf__cpu *cpu, const rlhf_lm_head *a,
-                     const struct rlhf__lm_block *b, uint32_t first, uint32_t i, void *to) {
+// A block, whose first row is row `first` of the call, and its rows from `from` onward.
+struct grad {
+    const struct rlhf__cpu *cpu;
+    const rlhf_lm_head *a;
+    const struct rlhf__lm_block *b;
+    uint32_t first, from;
+};
+
+// Write the derivatives with respect to the logits of a row, [vocab] in the act dtype, to the place
+// of this row in an array of such rows that begins with the block's logits.
+static void row_grad(const void *job, int64_t at) {
+    const struct grad *j = job;
+    const struct rlhf__cpu *cpu = j->cpu;
+    const rlhf_lm_head *a = j->a;
+    const struct rlhf__lm_block *b = j->b;
+    const uint32_t first = j->first, i = j->from + (uint32_t)at;
     const size_t n = (size_t)b->vocab;
     const struct rlhf__head_grad g = {.d_logp = element(a->d_logp, first + i),
                                       .d_entropy = element(a->d_entropy, first + i),
@@ -221,7 +241,7 @@ static void row_grad(const struct rlhf__cpu *cpu, const rlhf_lm_head *a,
     const int bf16 = a->dtype == RLHF_BF16;
     const float *z = b->logits + i * b->stride;
     const float *r = b->ref_logits ? b->ref_logits + i * b->stride : NULL;
-    void *dz = (char *)to + i * n * rlhf_dtype_size(a->dtype);
+    void *dz = (char *)b->logits + i * n * rlhf_dtype_size(a->dtype);
     if (r && b->divergence != RLHF_DIVERGENCE_REVERSE)
         cpu->hot.head_divergence_grad(dz, bf16, z, r, n, b->scale, b->beta, &b->stat[i], &g);
     else
@@ -238,9 +258,8 @@ static void *block_grad(const struct rlhf__cpu *cpu, const rlhf_lm_head *a,
     for (uint32_t from = 0, to; from < b->rows; from = to) {
         to = !bf16 ? b->rows : from == 0 ? 1 : 2 * from;
         if (to > b->rows) to = b->rows;
-#pragma omp parallel for schedule(static) num_threads(cpu->threads)
-        for (uint32_t i = from; i < to; i++)
-            row_grad(cpu, a, b, first, i, b->logits);
+        rlhf__split_run(cpu, cpu->threads, to - from, row_grad,
+                        &(const struct grad){cpu, a, b, first, from});
     }
     return b->logits;
 }

@@ -2,12 +2,12 @@
 // vocabulary. Logits and statistics are computed as in lm_head (lm_logits.h), so the log-prob has
 // the same bits.
 #include "lm_logits.h"
+#include "machine/split.h"
 #include "machine/table.h"
 
 #include <rlhf/rng.h>
 
 #include <math.h>
-#include <omp.h>
 #include <string.h>
 
 static rlhf_status sample_read(struct rlhf__cpu *cpu, rlhf_lm_sample *a, rlhf_dist *dist,
@@ -49,11 +49,11 @@ static uint64_t scratch_bytes(const struct rlhf__cpu *cpu, int32_t vocab) {
     return (uint64_t)cpu->threads * one;
 }
 
-// The scratch memory of the calling thread. In memory, the sums of all threads come before the
-// other arrays.
-static struct scratch scratch_of(const struct rlhf__cpu *cpu, int32_t vocab, void *place) {
+// The scratch memory with number `own`. In memory, the sums of all threads come before the other
+// arrays.
+static struct scratch scratch_of(const struct rlhf__cpu *cpu, int32_t vocab, void *place, int own) {
     const size_t n = (size_t)vocab, blocks = rlhf__head_blocks(n);
-    const size_t threads = (size_t)cpu->threads, thread = (size_t)omp_get_thread_num();
+    const size_t threads = (size_t)cpu->threads, thread = (size_t)own;
     double *sums = place;
     float *rows = (float *)(void *)(sums + threads * blocks) + thread * 2 * n;
     return (struct scratch){sums + thread * blocks, rows, rows + n};
@@ -87,11 +87,23 @@ static int32_t draw(const struct rlhf__cpu *cpu, const float *z, size_t n, const
     return id;
 }
 
-// Sample row i of the block, which is row `at` of the call. Returns 0 if the logits of the row are
-// not finite.
-static int sample_row(const struct rlhf__cpu *cpu, const rlhf_lm_sample *a,
-                      const struct rlhf__lm_block *b, uint32_t i, uint32_t at,
-                      const struct scratch *s) {
+// A block, whose first row is row `first` of the call.
+struct sample {
+    const struct rlhf__cpu *cpu;
+    const rlhf_lm_sample *a;
+    const struct rlhf__lm_block *b;
+    uint32_t first;
+    void *scratch;
+};
+
+// Sample row i of the block. Its id becomes -1 if the logits are not finite.
+static void sample_row(const void *job, int64_t row, int own) {
+    const struct sample *j = job;
+    const struct rlhf__cpu *cpu = j->cpu;
+    const rlhf_lm_sample *a = j->a;
+    const struct rlhf__lm_block *b = j->b;
+    const struct scratch mine = scratch_of(cpu, a->vocab, j->scratch, own), *s = &mine;
+    const uint32_t i = (uint32_t)row, at = j->first + i;
     const size_t n = (size_t)a->vocab;
     float *z = b->logits + i * b->stride;
     const rlhf_rng rng = {a->seed, a->stream, a->host_counter[at]};
@@ -100,7 +112,8 @@ static int sample_row(const struct rlhf__cpu *cpu, const rlhf_lm_sample *a,
     const double u = rlhf_rng_f64(word[0], word[1]);
     rlhf__lm_row_map(cpu, b, i);
     cpu->hot.head_stat(&b->stat[i], z, n, b->scale, 0, s->sums);
-    if (!isfinite(b->stat[i].max) || !isfinite(b->stat[i].log_sum)) return 0;
+    a->host_id[at] = -1;
+    if (!isfinite(b->stat[i].max) || !isfinite(b->stat[i].log_sum)) return;
     uint32_t *bits = a->host_support;
     if (bits) bits += at * (size_t)rlhf_support_words(a->vocab);
     const int32_t id = draw(cpu, z, n, a->dist, b->stat[i].max, u, s, b->scale, bits);
@@ -112,7 +125,6 @@ static int sample_row(const struct rlhf__cpu *cpu, const rlhf_lm_sample *a,
     }
     a->host_id[at] = id;
     a->host_logp[at] = out ? -INFINITY : rlhf__lm_logp(&b->stat[i], chosen, b->scale);
-    return 1;
 }
 
 static rlhf_status lm_sample(void *ctx, const rlhf_lm_sample *from) {
@@ -139,17 +151,12 @@ static rlhf_status lm_sample(void *ctx, const rlhf_lm_sample *from) {
         };
         RLHF_TRY(rlhf__lm_block_place(cpu, &b));
         RLHF_TRY(rlhf__lm_block_logits(cpu, &b));
-        uint32_t bad = UINT32_MAX;
-#pragma omp parallel for schedule(static) num_threads(cpu->threads) reduction(min : bad)
-        for (uint32_t i = 0; i < b.rows; i++) {
-            const struct scratch own = scratch_of(cpu, a.vocab, scratch);
-            if (!sample_row(cpu, &a, &b, i, first + i, &own) && i < bad) bad = i;
-        }
-        if (bad != UINT32_MAX)
-            return rlhf__cpu_fail(cpu, RLHF_E_NUMERIC,
-                                  "lm_sample: the logits of row %u are not "
-                                  "finite",
-                                  first + bad);
+        rlhf__split_run_own(cpu, cpu->threads, b.rows, sample_row,
+                            &(const struct sample){cpu, &a, &b, first, scratch});
+        for (uint32_t i = first; i < first + b.rows; i++)
+            if (a.host_id[i] < 0)
+                return rlhf__cpu_fail(cpu, RLHF_E_NUMERIC,
+                                      "lm_sample: the logits of row %u are not finite", i);
     }
     return RLHF_OK;
 }

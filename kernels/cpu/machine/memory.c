@@ -31,19 +31,28 @@ struct rlhf__heap_block {
 
 _Static_assert(sizeof(struct rlhf__heap_block) == ALIGN, "the block header is one alignment unit");
 
+struct spread {
+    char *to;
+    const char *from; // NULL: zeros
+    uint64_t bytes;
+};
+
+static void spread_piece(const void *job, int64_t i) {
+    const struct spread *s = job;
+    const uint64_t at = (uint64_t)i * HUGE_ALIGN;
+    const size_t n = rlhf__split_len(s->bytes, HUGE_ALIGN, (uint64_t)i);
+    if (s->from)
+        memcpy(s->to + at, s->from + at, n);
+    else
+        memset(s->to + at, 0, n);
+}
+
 // Touches the bytes for the first time, from many threads. The bytes are divided among the threads
 // as in the static loops that use them later. So a NUMA machine allocates each part near the thread
 // that uses it.
 static void spread(const struct rlhf__cpu *cpu, char *to, const char *from, uint64_t bytes) {
-    const uint64_t pieces = rlhf__split_count(bytes, HUGE_ALIGN);
-#pragma omp parallel for schedule(static) num_threads(cpu->threads) if (pieces > 1)
-    for (uint64_t i = 0; i < pieces; i++) {
-        const size_t n = rlhf__split_len(bytes, HUGE_ALIGN, i);
-        if (from)
-            memcpy(to + i * HUGE_ALIGN, from + i * HUGE_ALIGN, n);
-        else
-            memset(to + i * HUGE_ALIGN, 0, n);
-    }
+    rlhf__split_run(cpu, cpu->threads, (int64_t)rlhf__split_count(bytes, HUGE_ALIGN), spread_piece,
+                    &(const struct spread){to, from, bytes});
 }
 
 static struct rlhf__heap_block *block_map(uint64_t total) {

@@ -1,4 +1,4 @@
-// split.h: how the work of the row kernels is divided among threads.
+// split.h: how loops are divided among the threads.
 //
 // The pieces depend only on the size of the work. So a result has the same bits whatever the number
 // of threads is, and whichever thread computes a piece.
@@ -34,20 +34,24 @@ static inline uint64_t rlhf__split_rows(uint64_t d) {
     return d >= RLHF__PIECE ? 1 : RLHF__PIECE / (d ? d : 1);
 }
 
-// Calls `body` for each i from 0 to n - 1. Each thread gets a range of consecutive i. A single
-// thread does not use OpenMP, because libgomp allocates and frees a team for each parallel region
-// of one thread, which costs about 850 instructions.
-static inline void rlhf__split_run(int threads, int64_t n, void (*body)(const void *job, int64_t i),
-                                   const void *job) {
-    if (threads <= 1) {
-        for (int64_t i = 0; i < n; i++)
-            body(job, i);
-        return;
-    }
-#pragma omp parallel for schedule(static) num_threads(threads)
-    for (int64_t i = 0; i < n; i++)
-        body(job, i);
-}
+// Calls `body` for each i from 0 to n - 1. Each of up to `threads` threads gets a range of
+// consecutive i. Ranges differ by at most one i in length, and the longer ones come first. `body`
+// must not divide a loop. [step]
+void rlhf__split_run(const struct rlhf__cpu *cpu, int threads, int64_t n,
+                     void (*body)(const void *job, int64_t i), const void *job);
+
+// The body of a loop that uses scratch memory. Calls that run at the same time have different
+// numbers `own`, from 0 to threads - 1.
+typedef void rlhf__split_body(const void *job, int64_t i, int own);
+
+// Like rlhf__split_run, for such a body.
+void rlhf__split_run_own(const struct rlhf__cpu *cpu, int threads, int64_t n,
+                         rlhf__split_body *body, const void *job);
+
+// Like rlhf__split_run_own, but a thread gets `chunk` consecutive i at a time, and more when it has
+// finished them. For loops whose bodies take different times.
+void rlhf__split_deal(const struct rlhf__cpu *cpu, int threads, int64_t n, int64_t chunk,
+                      rlhf__split_body *body, const void *job);
 
 // Returns RLHF_E_INVALID, with the operation in the message, unless dtype is an activation dtype.
 static inline rlhf_status rlhf__cpu_check_dtype(struct rlhf__cpu *cpu, const char *op,

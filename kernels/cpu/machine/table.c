@@ -4,6 +4,7 @@
 #include "context.h"
 #include "cores.h"
 #include "isa.h"
+#include "pool.h"
 #include "reference/instance.h"
 
 #include <stdio.h>
@@ -21,6 +22,7 @@
 
 static void context_free(struct rlhf__cpu *cpu) {
     if (!cpu) return;
+    rlhf__pool_destroy(cpu->pool);
     rlhf__cpu_mem_free_all(cpu);
     free(cpu);
 }
@@ -118,12 +120,22 @@ static rlhf_status context_init(struct rlhf__cpu *cpu, const rlhf_kernels_open *
     return RLHF_OK;
 }
 
+static rlhf_status start_threads(struct rlhf__cpu *cpu) {
+    const int failed = cpu->threads > 1 ? rlhf__pool_create(cpu->threads, &cpu->pool) : 0;
+    if (!failed) return RLHF_OK;
+    return rlhf__cpu_fail(cpu, RLHF_E_NOMEM,
+                          "cannot start %d threads: %s; a lower --threads (run.threads), a higher "
+                          "limit on processes (ulimit -u) or more memory lets it run",
+                          cpu->threads, strerror(failed));
+}
+
 static rlhf_status open_table(void *self, const rlhf_kernels_open *options, rlhf_compute **out) {
     const rlhf_host *host = ((struct rlhf__backend *)self)->host;
     struct rlhf__cpu *cpu = calloc(1, sizeof *cpu);
     if (!cpu) return host->fail(host, RLHF_E_NOMEM, "out of memory for the CPU backend");
     cpu->host = host;
     rlhf_status st = context_init(cpu, options);
+    if (st == RLHF_OK) st = start_threads(cpu);
     if (st < 0) {
         context_free(cpu);
         return st;

@@ -1,6 +1,7 @@
 // blocks.c: block-structured weights (rlhf_blocks). Such a weight is a dense matrix, but its source
 // and its gradient contain only the blocks. The GEMM is dense: it multiplies the zeros like all
 // other numbers.
+#include "machine/split.h"
 #include "product/product.h"
 
 #include <stdlib.h>
@@ -73,35 +74,44 @@ rlhf_status rlhf__cpu_weight_create_blocks(void *ctx, const rlhf_blocks *from, r
     return RLHF_OK;
 }
 
+// A weight in blocks, and matrices between which numbers are moved.
+struct move {
+    const rlhf_weight *w;
+    float *to;
+    const float *from;
+};
+
+static void expand_row(const void *job, int64_t j) {
+    const struct move *m = job;
+    const struct rlhf__weight_blocks *b = m->w->blocks;
+    const size_t k = (size_t)m->w->k, rank = (size_t)b->rank;
+    float *row = m->to + (size_t)j * k;
+    memset(row, 0, k * sizeof *row);
+    if (b->source[j] < 0) return;
+    const float *s = m->from + (size_t)b->source[j] * rank;
+    for (size_t c = 0; c < rank; c++)
+        row[(size_t)b->first[j] + c] = b->scale * s[c];
+}
+
 rlhf_status rlhf__blocks_expand(struct rlhf__cpu *cpu, const rlhf_weight *w, void **src) {
-    const struct rlhf__weight_blocks *b = w->blocks;
-    const size_t k = (size_t)w->k, rank = (size_t)b->rank;
-    const float *from = *src;
-    void *p = NULL;
-    RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_SUM, rlhf__blocks_dense_bytes(w), &p));
-    float *to = p;
-#pragma omp parallel for schedule(static) num_threads(cpu->threads)
-    for (int32_t j = 0; j < w->n; j++) {
-        float *row = to + (size_t)j * k;
-        memset(row, 0, k * sizeof *row);
-        if (b->source[j] < 0) continue;
-        const float *s = from + (size_t)b->source[j] * rank;
-        for (size_t c = 0; c < rank; c++)
-            row[(size_t)b->first[j] + c] = b->scale * s[c];
-    }
+    void *to = NULL;
+    RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_SUM, rlhf__blocks_dense_bytes(w), &to));
+    rlhf__split_run(cpu, cpu->threads, w->n, expand_row, &(const struct move){w, to, *src});
     *src = to;
     return RLHF_OK;
 }
 
+static void add_row(const void *job, int64_t j) {
+    const struct move *m = job;
+    const struct rlhf__weight_blocks *b = m->w->blocks;
+    const size_t k = (size_t)m->w->k, rank = (size_t)b->rank;
+    if (b->source[j] < 0) return;
+    const float *s = m->from + (size_t)j * k + (size_t)b->first[j];
+    float *d = m->to + (size_t)b->source[j] * rank;
+    for (size_t c = 0; c < rank; c++)
+        d[c] += b->scale * s[c];
+}
+
 void rlhf__blocks_add(struct rlhf__cpu *cpu, const rlhf_weight *w, float *dw, const float *dense) {
-    const struct rlhf__weight_blocks *b = w->blocks;
-    const size_t k = (size_t)w->k, rank = (size_t)b->rank;
-#pragma omp parallel for schedule(static) num_threads(cpu->threads)
-    for (int32_t j = 0; j < w->n; j++) {
-        if (b->source[j] < 0) continue;
-        const float *s = dense + (size_t)j * k + (size_t)b->first[j];
-        float *d = dw + (size_t)b->source[j] * rank;
-        for (size_t c = 0; c < rank; c++)
-            d[c] += b->scale * s[c];
-    }
+    rlhf__split_run(cpu, cpu->threads, w->n, add_row, &(const struct move){w, dw, dense});
 }

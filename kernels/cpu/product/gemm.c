@@ -211,8 +211,8 @@ static void run_share(const void *job, int64_t t) {
 }
 
 static void run_pass(const struct rlhf__gemm_job *whole, uint64_t a_words) {
-    rlhf__split_run(whole->cpu->threads, whole->cpu->threads, run_share,
-                    &(const struct pass){whole, a_words});
+    const int threads = whole->cpu->threads;
+    rlhf__split_run(whole->cpu, threads, threads, run_share, &(const struct pass){whole, a_words});
 }
 
 // Returns the length of the chains of an f32 sum; 0 means a single chain. Short chains lose less

@@ -57,7 +57,7 @@ void rlhf__gemm_pack(const struct rlhf__cpu *cpu, void *dst, int32_t dtype, cons
     const int64_t width = rlhf__gemm_panel_width(cpu, dtype);
     const int64_t panel_words = rlhf__gemm_words(dtype, k) * width;
     const int stream = later && panels * panel_words * 4 > cpu->half_l2;
-    rlhf__split_run(cpu->threads, panels, pack_panel_of,
+    rlhf__split_run(cpu, cpu->threads, panels, pack_panel_of,
                     &(const struct pack){cpu, dst, src, dtype, src_dtype, k, n, width, panel_words,
                                          transposed, stream});
 }
@@ -97,30 +97,49 @@ void rlhf__gemm_pack_a(const struct rlhf__gemm_job *j, int64_t row, size_t rows,
 
 // ---- B from its transpose ----
 
+struct turn {
+    const struct rlhf__gemm_job *j;
+    uint32_t *to;
+    const uint32_t *from;
+    int64_t from_words, to_words; // of a panel
+    int64_t k0, k1, q0, q;        // panels of the transpose: the first one, and their number
+};
+
+// Fills in block i: the part of a panel of B that comes from one panel of the transpose.
+static void turn_block(const void *job, int64_t i) {
+    const struct turn *t = job;
+    const struct rlhf__gemm_job *j = t->j;
+    const int32_t in = j->s->in_dtype;
+    const int64_t width = j->width, p = i / t->q, q = t->q0 + i % t->q;
+    const int64_t rows = t->k1 - q * width, columns = j->s->n - p * width;
+    uint32_t *dst = t->to + p * t->to_words + rlhf__gemm_words(in, q * width - t->k0) * width;
+    const uint32_t *src = t->from + q * t->from_words + rlhf__gemm_words(in, p * width) * width;
+    const size_t r = (size_t)(rows < width ? rows : width);
+    const size_t c = (size_t)(columns < width ? columns : width);
+    if (in == RLHF_BF16)
+        j->cpu->bf16->turn_b(dst, src, r, c, (size_t)t->from_words);
+    else
+        j->cpu->hot.gemm_turn_b(dst, src, r, c, (size_t)t->from_words, j->s->pairs);
+}
+
 // Fill in B's panels for the steps k0 .. k1 - 1 of k, block by block, from the panels of its
 // transpose [n, k]. The result equals the panels that rlhf__gemm_pack makes from the dense matrix.
 static void turn_b(const struct rlhf__gemm_job *j, uint32_t *to, const uint32_t *from, int64_t k0,
                    int64_t k1) {
     const int32_t in = j->s->in_dtype;
-    const int64_t n = j->s->n, width = j->width;
+    const int64_t n = j->s->n, width = j->width, q0 = k0 / width;
     const int64_t from_k = j->s->pairs ? rlhf__pairs_k(n) : n; // steps of k of the transpose
-    const int64_t from_words = rlhf__gemm_words(in, from_k) * width;
-    const int64_t to_words = rlhf__gemm_words(in, k1 - k0) * width;
-    const int64_t q0 = k0 / width, q1 = (k1 + width - 1) / width, blocks = (q1 - q0) * j->panels;
-#pragma omp parallel for collapse(2) schedule(static)                                              \
-    num_threads(j->cpu->threads) if (blocks >= TURN_BLOCKS)
-    for (int64_t p = 0; p < j->panels; p++)
-        for (int64_t q = q0; q < q1; q++) {
-            const int64_t rows = k1 - q * width, columns = n - p * width;
-            uint32_t *dst = to + p * to_words + rlhf__gemm_words(in, q * width - k0) * width;
-            const uint32_t *src = from + q * from_words + rlhf__gemm_words(in, p * width) * width;
-            const size_t r = (size_t)(rows < width ? rows : width);
-            const size_t c = (size_t)(columns < width ? columns : width);
-            if (in == RLHF_BF16)
-                j->cpu->bf16->turn_b(dst, src, r, c, (size_t)from_words);
-            else
-                j->cpu->hot.gemm_turn_b(dst, src, r, c, (size_t)from_words, j->s->pairs);
-        }
+    const struct turn t = {.j = j,
+                           .to = to,
+                           .from = from,
+                           .from_words = rlhf__gemm_words(in, from_k) * width,
+                           .to_words = rlhf__gemm_words(in, k1 - k0) * width,
+                           .k0 = k0,
+                           .k1 = k1,
+                           .q0 = q0,
+                           .q = (k1 + width - 1) / width - q0};
+    const int64_t blocks = t.q * j->panels;
+    rlhf__split_run(j->cpu, blocks < TURN_BLOCKS ? 1 : j->cpu->threads, blocks, turn_block, &t);
 }
 
 // The number of words of the first GEMM's converted panels.
@@ -196,7 +215,7 @@ static void turn_quantised(const void *job, int64_t p) {
 
 void rlhf__gemm_turn(const struct rlhf__gemm_job *j) {
     if (j->s->quantised.panels)
-        rlhf__split_run(j->cpu->threads, j->panels, turn_quantised, j);
+        rlhf__split_run(j->cpu, j->cpu->threads, j->panels, turn_quantised, j);
     else
         turn_b(j, j->turned, j->wei, j->k0, j->k1);
 }

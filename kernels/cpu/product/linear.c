@@ -88,7 +88,7 @@ static rlhf_status linear_dx(void *ctx, rlhf_dev dx, int32_t dx_dtype, int32_t a
                          rlhf__cpu_mem(dx));
 }
 
-#define SUMS_STEP 64 // columns of a block of column_sums()
+#define SUMS_STEP 64 // columns of a block of column_sums() and one_output_dw()
 
 struct sums {
     const struct rlhf__cpu *cpu;
@@ -109,8 +109,32 @@ static void column_block(const void *job, int64_t b) {
 // among the threads, so this order never changes.
 static void column_sums(struct rlhf__cpu *cpu, float *db, const char *dy, int32_t dtype,
                         uint32_t rows, int32_t n) {
-    rlhf__split_run(cpu->threads, (n + SUMS_STEP - 1) / SUMS_STEP, column_block,
+    rlhf__split_run(cpu, cpu->threads, (n + SUMS_STEP - 1) / SUMS_STEP, column_block,
                     &(const struct sums){cpu, db, dy, dtype, n, rows});
+}
+
+struct one_output {
+    const struct rlhf__cpu *cpu;
+    float *dw;
+    const float *x, *dy;
+    uint32_t rows;
+    int32_t k;
+};
+
+// Computes SUMS_STEP elements of dw.
+static void one_output_block(const void *job, int64_t b) {
+    enum { STEP = SUMS_STEP, CHAIN = RLHF__GEMM_CHAIN };
+    const struct one_output *o = job;
+    const struct rlhf__cpu *cpu = o->cpu;
+    const size_t k = (size_t)o->k, c = (size_t)b * STEP, cols = k - c < STEP ? k - c : STEP;
+    const uint32_t rows = o->rows, pass = (uint32_t)rlhf__gemm_pass(rows);
+    float sum[STEP];
+    for (uint32_t r = 0, n; r < rows; r += n) {
+        n = rows - r < CHAIN ? rows - r : CHAIN;
+        if (r % pass == 0) memset(sum, 0, sizeof sum);
+        cpu->hot.weighted_sums(sum, o->x + r * k + c, o->dy + r, n, cols, k);
+        if ((r + n) % pass == 0 || r + n == rows) cpu->hot.add(o->dw + c, sum, 0, cols);
+    }
 }
 
 // dw f32 [k] += x^T dy, for a weight with one output. This function adds up the rows directly,
@@ -118,21 +142,8 @@ static void column_sums(struct rlhf__cpu *cpu, float *db, const char *dy, int32_
 // bits are the same.
 static void one_output_dw(struct rlhf__cpu *cpu, float *dw, const float *x, const float *dy,
                           uint32_t rows, int32_t k) {
-    enum { STEP = 64, CHAIN = RLHF__GEMM_CHAIN };
-    const uint32_t pass = (uint32_t)rlhf__gemm_pass(rows);
-    int32_t blocks = (k + STEP - 1) / STEP;
-#pragma omp parallel for schedule(static) num_threads(cpu->threads)
-    for (int32_t b = 0; b < blocks; b++) {
-        const int32_t c = b * STEP, cols = k - c < STEP ? k - c : STEP;
-        float sum[STEP];
-        for (uint32_t r = 0, n; r < rows; r += n) {
-            n = rows - r < CHAIN ? rows - r : CHAIN;
-            if (r % pass == 0) memset(sum, 0, sizeof sum);
-            cpu->hot.weighted_sums(sum, x + (size_t)r * (size_t)k + c, dy + r, n, (size_t)cols,
-                                   (size_t)k);
-            if ((r + n) % pass == 0 || r + n == rows) cpu->hot.add(dw + c, sum, 0, (size_t)cols);
-        }
-    }
+    rlhf__split_run(cpu, cpu->threads, (k + SUMS_STEP - 1) / SUMS_STEP, one_output_block,
+                    &(const struct one_output){cpu, dw, x, dy, rows, k});
 }
 
 static int is_out_in(const rlhf_weight *w) { return (w->flags & RLHF_WEIGHT_OUT_IN) != 0; }

@@ -3,6 +3,7 @@
 // One step is X = a X + (b A + c A A) X with A = X X^T. A matrix with more rows than columns is
 // transposed first, so that A is the smaller Gram matrix. The operands of the GEMMs have the dtype
 // of the run's weights at every instruction-set level. X and all sums are f32.
+#include "machine/split.h"
 #include "machine/table.h"
 #include "product.h"
 
@@ -65,27 +66,59 @@ static rlhf_status product(struct rlhf__cpu *cpu, const struct work *k, int whic
     return rlhf__product(cpu, &s, a, NULL, b, NULL, out);
 }
 
-// Loops over n elements, in pieces of fixed size: x *= a; out = a x + b y; w = decay w - step u.
-static uint64_t piece_len(uint64_t n, uint64_t at) { return n - at < PIECE ? n - at : PIECE; }
+// ---- loops over n elements, in pieces of fixed size ----
+
+struct elements {
+    const struct rlhf__cpu *cpu;
+    float *out;
+    const float *x, *y; // NULL if they are not used
+    uint64_t n;
+    float a, b;
+    float *mom; // with `how`
+    const rlhf_muon *how;
+};
+
+static void each_piece(struct rlhf__cpu *cpu, void (*piece)(const void *job, int64_t i),
+                       const struct elements *e) {
+    rlhf__split_run(cpu, cpu->threads, (int64_t)rlhf__split_count(e->n, PIECE), piece, e);
+}
+
+// x *= a
+static void scale_piece(const void *job, int64_t i) {
+    const struct elements *e = job;
+    e->cpu->hot.scale(e->out + (uint64_t)i * PIECE, rlhf__split_len(e->n, PIECE, (uint64_t)i),
+                      e->a);
+}
 
 static void scale_all(struct rlhf__cpu *cpu, float *x, uint64_t n, float a) {
-#pragma omp parallel for schedule(static) num_threads(cpu->threads)
-    for (uint64_t at = 0; at < n; at += PIECE)
-        cpu->hot.scale(x + at, piece_len(n, at), a);
+    each_piece(cpu, scale_piece, &(const struct elements){.cpu = cpu, .out = x, .n = n, .a = a});
+}
+
+// out = a x + b y
+static void blend_piece(const void *job, int64_t i) {
+    const struct elements *e = job;
+    const uint64_t at = (uint64_t)i * PIECE;
+    e->cpu->hot.blend(e->out + at, e->x + at, e->y + at, rlhf__split_len(e->n, PIECE, (uint64_t)i),
+                      e->a, e->b);
 }
 
 static void blend_all(struct rlhf__cpu *cpu, float *out, const float *x, const float *y, uint64_t n,
                       float a, float b) {
-#pragma omp parallel for schedule(static) num_threads(cpu->threads)
-    for (uint64_t at = 0; at < n; at += PIECE)
-        cpu->hot.blend(out + at, x + at, y + at, piece_len(n, at), a, b);
+    each_piece(cpu, blend_piece, &(const struct elements){cpu, out, x, y, n, a, b, NULL, NULL});
+}
+
+// w = decay w - step u
+static void apply_piece(const void *job, int64_t i) {
+    const struct elements *e = job;
+    const uint64_t at = (uint64_t)i * PIECE;
+    e->cpu->hot.apply_step(e->out + at, e->x + at, rlhf__split_len(e->n, PIECE, (uint64_t)i), e->a,
+                           e->b);
 }
 
 static void apply_all(struct rlhf__cpu *cpu, float *w, const float *u, uint64_t n, float decay,
                       float step) {
-#pragma omp parallel for schedule(static) num_threads(cpu->threads)
-    for (uint64_t at = 0; at < n; at += PIECE)
-        cpu->hot.apply_step(w + at, u + at, piece_len(n, at), decay, step);
+    each_piece(cpu, apply_piece,
+               &(const struct elements){cpu, w, u, NULL, n, decay, step, NULL, NULL});
 }
 
 static rlhf_status newton_schulz(struct rlhf__cpu *cpu, const struct work *k, int32_t steps) {
@@ -103,25 +136,44 @@ static rlhf_status newton_schulz(struct rlhf__cpu *cpu, const struct work *k, in
     return RLHF_OK;
 }
 
+#define TILE ((uint64_t)16)
+
+struct transpose {
+    float *dst;
+    const float *src;
+    uint64_t rows, cols;
+};
+
+static void transpose_tiles(const void *job, int64_t tile) {
+    const struct transpose *t = job;
+    const uint64_t rows = t->rows, cols = t->cols, c = (uint64_t)tile * TILE;
+    for (uint64_t r = 0; r < rows; r += TILE)
+        for (uint64_t j = c; j < cols && j < c + TILE; j++)
+            for (uint64_t i = r; i < rows && i < r + TILE; i++)
+                t->dst[j * rows + i] = t->src[i * cols + j];
+}
+
 // dst[cols, rows] = src[rows, cols]^T, in tiles.
 static void transpose(const struct rlhf__cpu *cpu, float *dst, const float *src, uint64_t rows,
                       uint64_t cols) {
-    enum { TILE = 16 };
-#pragma omp parallel for schedule(static) num_threads(cpu->threads)
-    for (uint64_t c = 0; c < cols; c += TILE)
-        for (uint64_t r = 0; r < rows; r += TILE)
-            for (uint64_t j = c; j < cols && j < c + TILE; j++)
-                for (uint64_t i = r; i < rows && i < r + TILE; i++)
-                    dst[j * rows + i] = src[i * cols + j];
+    rlhf__split_run(cpu, cpu->threads, (int64_t)rlhf__split_count(cols, TILE), transpose_tiles,
+                    &(const struct transpose){dst, src, rows, cols});
+}
+
+static void momentum_piece(const void *job, int64_t i) {
+    const struct elements *e = job;
+    const uint64_t at = (uint64_t)i * PIECE;
+    e->cpu->hot.muon_momentum(e->out + at, e->mom + at, e->x + at,
+                              rlhf__split_len(e->n, PIECE, (uint64_t)i), (float)e->how->momentum,
+                              (float)e->how->grad_scale, e->how->nesterov);
 }
 
 // Computes mom and u for all elements, in pieces. u is [rows, cols].
 static void momentum(struct rlhf__cpu *cpu, float *u, float *mom, const float *g, uint64_t n,
                      const rlhf_muon *a) {
-#pragma omp parallel for schedule(static) num_threads(cpu->threads)
-    for (uint64_t at = 0; at < n; at += PIECE)
-        cpu->hot.muon_momentum(u + at, mom + at, g + at, piece_len(n, at), (float)a->momentum,
-                               (float)a->grad_scale, a->nesterov);
+    each_piece(
+        cpu, momentum_piece,
+        &(const struct elements){.cpu = cpu, .out = u, .x = g, .n = n, .mom = mom, .how = a});
 }
 
 // The number of outputs divided by the number of inputs.

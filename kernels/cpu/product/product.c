@@ -4,12 +4,10 @@
 // (tests/kernels checks this). So a GEMM may be divided between any two rows.
 #include "product/product.h"
 
+#include "machine/split.h"
 #include "product/gemm.h"
 
-#include <omp.h>
 #include <string.h>
-
-void rlhf__cpu_use_threads(const struct rlhf__cpu *cpu) { omp_set_num_threads(cpu->threads); }
 
 // True for GEMMs that lack a native implementation: bf16 operands on a CPU without bf16 GEMMs, and
 // f32 operands with a bf16 result.
@@ -29,21 +27,32 @@ static rlhf_status widen(struct rlhf__cpu *cpu, float **ws, const void **x, int3
     return RLHF_OK;
 }
 
+struct widen {
+    const struct rlhf__cpu *cpu;
+    float *dst;
+    const uint16_t *src;
+    int64_t k, even, others; // even: k rounded up
+};
+
+static void widen_other(const void *job, int64_t i) {
+    const struct widen *w = job;
+    w->cpu->hot.to_f32_pairs(w->dst + i * w->even, w->src + i * w->k, (size_t)w->k);
+}
+
+static void widen_step(const void *job, int64_t i) {
+    const struct widen *w = job;
+    float *to = w->dst + (i ^ 1) * w->others;
+    if (i < w->k)
+        w->cpu->hot.to_f32(to, w->src + i * w->others, (size_t)w->others);
+    else
+        memset(to, 0, (size_t)w->others * sizeof *to);
+}
+
 void rlhf__widen_pairs(const struct rlhf__cpu *cpu, float *dst, const uint16_t *src, int64_t k,
                        int64_t others, int k_is_rows) {
-    const int64_t even = rlhf__pairs_k(k), rows = k_is_rows ? even : others;
-#pragma omp parallel for schedule(static) num_threads(cpu->threads)
-    for (int64_t i = 0; i < rows; i++) {
-        if (!k_is_rows) {
-            cpu->hot.to_f32_pairs(dst + i * even, src + i * k, (size_t)k);
-            continue;
-        }
-        float *to = dst + (i ^ 1) * others;
-        if (i < k)
-            cpu->hot.to_f32(to, src + i * others, (size_t)others);
-        else
-            memset(to, 0, (size_t)others * sizeof *to);
-    }
+    const struct widen w = {cpu, dst, src, k, rlhf__pairs_k(k), others};
+    rlhf__split_run(cpu, cpu->threads, k_is_rows ? w.even : others,
+                    k_is_rows ? widen_step : widen_other, &w);
 }
 
 // The GEMM s with all dtypes f32, for widened operands.

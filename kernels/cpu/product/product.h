@@ -74,9 +74,6 @@ rlhf_status rlhf__cpu_weight_packed(struct rlhf__cpu *cpu, const char *op, const
 // [step]
 rlhf_status rlhf__cpu_weight_dense(struct rlhf__cpu *cpu, const char *op, const rlhf_weight *w);
 
-// Sets the number of OpenMP threads of the calling OS thread to the context's. [step]
-void rlhf__cpu_use_threads(const struct rlhf__cpu *cpu);
-
 // Runs one GEMM. `wei` is the packed right operand; if s->wei_packed is not set, `plain_wei` is
 // read instead. The bits of a row of dst do not depend on s->m. [step]
 rlhf_status rlhf__product(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, const void *src,

@@ -228,7 +228,7 @@ static rlhf_status weight_put(void *ctx, rlhf_weight *w, int32_t from, int32_t r
         return rlhf__cpu_fail(cpu, RLHF_E_INVALID,
                               "weight_put: row %d is of part %d and row %d of part %d", from,
                               q->panel[first].part, from + rows - 1, q->panel[last].part);
-    rlhf__split_run(cpu->threads, last - first + 1, put_panel,
+    rlhf__split_run(cpu, cpu->threads, last - first + 1, put_panel,
                     &(const struct rows){cpu, w, host_blocks, first, from, from + rows});
     w->rows_put = rows < w->n - w->rows_put ? w->rows_put + rows : w->n;
     w->packed = w->rows_put == w->n;
@@ -238,19 +238,29 @@ static rlhf_status weight_put(void *ctx, rlhf_weight *w, int32_t from, int32_t r
 
 // ---- embed_weight ----
 
-// Row `row` of a weight, times `scale`.
-static void row_to_f32(const struct rlhf__cpu *cpu, float *to, const rlhf_weight *w, int32_t row,
-                       float scale) {
+struct lookup {
+    const struct rlhf__cpu *cpu;
+    float *out;
+    const int32_t *id;
+    const rlhf_weight *w;
+    float scale;
+};
+
+// Row `t` of out: a row of the weight, times `scale`.
+static void row_to_f32(const void *job, int64_t t) {
+    const struct lookup *l = job;
+    const rlhf_weight *w = l->w;
+    const int32_t row = l->id[t];
     const struct rlhf__quantised_panel *p =
         &w->quantised.panel[rlhf__quantised_find(&w->quantised, row)];
-    const size_t width = (size_t)width_of(cpu), c = (size_t)(row - p->column), k = (size_t)w->k;
-    float part[STEPS * RLHF__GEMM_WIDEST];
+    const size_t width = (size_t)width_of(l->cpu), c = (size_t)(row - p->column), k = (size_t)w->k;
+    float part[STEPS * RLHF__GEMM_WIDEST], *to = l->out + (size_t)t * k;
     for (size_t i = 0; i < k; i += STEPS) {
         const size_t steps = k - i < STEPS ? k - i : STEPS;
-        cpu->hot.unquantise(part, (const uint8_t *)w->fwd + p->at, p->format, i, steps,
-                            RLHF__UNQUANTISE_F32);
+        l->cpu->hot.unquantise(part, (const uint8_t *)w->fwd + p->at, p->format, i, steps,
+                               RLHF__UNQUANTISE_F32);
         for (size_t j = 0; j < steps; j++)
-            to[i + j] = scale * part[j * width + c];
+            to[i + j] = l->scale * part[j * width + c];
     }
 }
 
@@ -266,10 +276,8 @@ static rlhf_status embed_weight(void *ctx, rlhf_dev out, rlhf_dev ids, const rlh
             return rlhf__cpu_fail(cpu, RLHF_E_INVALID,
                                   "embed_weight: ids[%u] is %d, allowed are 0 to %d", t, id[t],
                                   w->n - 1);
-    const int threads = rlhf__split_threads(cpu, rows * (uint64_t)w->k);
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
-    for (uint32_t t = 0; t < rows; t++)
-        row_to_f32(cpu, rlhf__cpu_f32(out) + (size_t)t * (size_t)w->k, w, id[t], (float)scale);
+    rlhf__split_run(cpu, rlhf__split_threads(cpu, rows * (uint64_t)w->k), rows, row_to_f32,
+                    &(const struct lookup){cpu, rlhf__cpu_f32(out), id, w, (float)scale});
     return RLHF_OK;
 }
 

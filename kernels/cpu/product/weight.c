@@ -75,7 +75,6 @@ static rlhf_status weight_create(void *ctx, int32_t k, int32_t n, int32_t dtype,
     w->dtype = dtype;
     w->exec_dtype = rlhf__cpu_exec_dtype(cpu, dtype);
     w->flags = flags;
-    rlhf__cpu_use_threads(cpu);
     const int64_t steps = rlhf__packed_k(cpu, dtype, k);
     rlhf_status st = packed_create(cpu, &w->fwd, steps, n, w->exec_dtype);
     if (st == RLHF_OK && rlhf__cpu_keeps_both(cpu, w))
@@ -91,7 +90,6 @@ static rlhf_status weight_create(void *ctx, int32_t k, int32_t n, int32_t dtype,
 static uint64_t weight_bytes(void *ctx, int32_t k, int32_t n, int32_t dtype, uint32_t flags) {
     struct rlhf__cpu *cpu = ctx;
     if (rlhf__cpu_weight_check(cpu, k, n, dtype, flags) < 0) return 0;
-    rlhf__cpu_use_threads(cpu);
     const rlhf_weight w = rlhf__weight_shape(
         cpu, &(const rlhf_call_weight){.k = k, .n = n, .dtype = dtype, .flags = flags});
     const uint64_t fwd =
@@ -126,7 +124,6 @@ static rlhf_status weight_pack(void *ctx, rlhf_weight *w, rlhf_dev src_f32) {
     int out_in = (w->flags & RLHF_WEIGHT_OUT_IN) != 0;
     const int64_t k = rlhf__packed_k(cpu, w->dtype, w->k);
     void *src = rlhf__cpu_mem(src_f32);
-    rlhf__cpu_use_threads(cpu);
     if (w->blocks) RLHF_TRY(rlhf__blocks_expand(cpu, w, &src));
     if (w->exec_dtype != w->dtype) RLHF_TRY(round_to_bf16(cpu, w, src, &src));
     rlhf__gemm_pack(cpu, w->fwd, w->exec_dtype, src, RLHF_F32, k, w->n, out_in, 1);

@@ -56,21 +56,32 @@ static uint64_t adamw_bytes(const rlhf_tensors *t) {
 
 // ---- sums of squares ----
 
+struct sumsq {
+    const struct rlhf__cpu *cpu;
+    const rlhf_tensors *t;
+    const uint64_t *first;
+    double *part;
+};
+
+static void sumsq_piece(const void *job, int64_t piece, int own) {
+    const struct sumsq *s = job;
+    const uint64_t k = (uint64_t)piece;
+    const uint32_t i = owner_of(s->first, s->t->n, k);
+    const uint64_t at = (k - s->first[i]) * PIECE;
+    (void)own;
+    s->cpu->hot.sumsq(&s->part[k], rlhf__cpu_f32(s->t->g[i]) + at,
+                      rlhf__split_len(s->t->len[i], PIECE, k - s->first[i]));
+}
+
 // Adds the sums of each tensor's pieces in order, then the sums of the tensors in order.
 static rlhf_status sumsq_list(struct rlhf__cpu *cpu, const rlhf_tensors *t, double *out) {
-    const uint64_t pieces = count_pieces(t);
     void *p = NULL;
     RLHF_TRY(notes(cpu, sumsq_bytes(t), &p));
     uint64_t *first = p;
     double *part = (double *)(first + t->n + 1), sum = 0.0;
     number_pieces(t, first);
-#pragma omp parallel for schedule(dynamic) num_threads(cpu->threads) if (pieces > 1)
-    for (uint64_t k = 0; k < pieces; k++) {
-        const uint32_t i = owner_of(first, t->n, k);
-        const uint64_t at = (k - first[i]) * PIECE;
-        cpu->hot.sumsq(&part[k], rlhf__cpu_f32(t->g[i]) + at,
-                       rlhf__split_len(t->len[i], PIECE, k - first[i]));
-    }
+    rlhf__split_deal(cpu, cpu->threads, (int64_t)first[t->n], 1, sumsq_piece,
+                     &(const struct sumsq){cpu, t, first, part});
     for (uint32_t i = 0; i < t->n; i++) {
         double tensor = 0.0;
         for (uint64_t k = first[i]; k < first[i + 1]; k++)
@@ -146,24 +157,37 @@ static rlhf_status adamw_read(struct rlhf__cpu *cpu, const char *op, rlhf_adamw 
     return RLHF_OK;
 }
 
+struct update {
+    const struct rlhf__cpu *cpu;
+    const rlhf_tensors *t;
+    int skip;
+    const uint64_t *first;
+    const struct rlhf__adam_step *steps;
+};
+
+static void update_piece(const void *job, int64_t piece, int own) {
+    const struct update *u = job;
+    const rlhf_tensors *t = u->t;
+    const uint64_t k = (uint64_t)piece;
+    const uint32_t i = owner_of(u->first, t->n, k);
+    const uint64_t at = (k - u->first[i]) * PIECE;
+    const size_t len = rlhf__split_len(t->len[i], PIECE, k - u->first[i]);
+    float *g = rlhf__cpu_f32(t->g[i]) + at;
+    (void)own;
+    if (u->skip || !t->w[i])
+        memset(g, 0, len * sizeof *g);
+    else
+        u->cpu->hot.adamw(rlhf__cpu_f32(t->w[i]) + at, g, rlhf__cpu_f32(t->m[i]) + at,
+                          rlhf__cpu_f32(t->v[i]) + at, len, &u->steps[i]);
+}
+
 // Updates each tensor's weight and moments in one pass over memory, and sets its gradient to zero
 // if steps[i].zero_grad is set (steps[i] belongs to tensor i). If tensor i has no weight, or if
 // `skip` is set, only sets the gradient to zero, and does not read steps[i].
 static void update(const struct rlhf__cpu *cpu, const rlhf_tensors *t, int skip,
                    const uint64_t *first, const struct rlhf__adam_step *steps) {
-    const uint64_t pieces = first[t->n];
-#pragma omp parallel for schedule(dynamic) num_threads(cpu->threads) if (pieces > 1)
-    for (uint64_t k = 0; k < pieces; k++) {
-        const uint32_t i = owner_of(first, t->n, k);
-        const uint64_t at = (k - first[i]) * PIECE;
-        const size_t len = rlhf__split_len(t->len[i], PIECE, k - first[i]);
-        float *g = rlhf__cpu_f32(t->g[i]) + at;
-        if (skip || !t->w[i])
-            memset(g, 0, len * sizeof *g);
-        else
-            cpu->hot.adamw(rlhf__cpu_f32(t->w[i]) + at, g, rlhf__cpu_f32(t->m[i]) + at,
-                           rlhf__cpu_f32(t->v[i]) + at, len, &steps[i]);
-    }
+    rlhf__split_deal(cpu, cpu->threads, (int64_t)first[t->n], 1, update_piece,
+                     &(const struct update){cpu, t, skip, first, steps});
 }
 
 static rlhf_status adamw(void *ctx, rlhf_dev w, rlhf_dev g, rlhf_dev m, rlhf_dev v, uint64_t n,

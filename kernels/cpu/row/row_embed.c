@@ -10,22 +10,33 @@ static rlhf_status check_positions(struct rlhf__cpu *cpu, const char *op, rlhf_d
                           "%s: positions and their table must both be NULL or none", op);
 }
 
+struct embed {
+    const struct rlhf__cpu *cpu;
+    float *out;              // rows of the tokens
+    const int32_t *id, *pos; // pos: or NULL
+    float *wte, *wpe;        // the tables, or in backward their gradients
+    float scale;
+    uint64_t rows, width, piece;
+};
+
+static void embed_piece(const void *job, int64_t i) {
+    const struct embed *e = job;
+    const uint64_t t = (uint64_t)i * e->piece;
+    e->cpu->hot.embed(e->out + t * e->width, e->id + t, e->pos ? e->pos + t : NULL, e->wte, e->wpe,
+                      e->scale, rlhf__split_len(e->rows, e->piece, (uint64_t)i), e->width);
+}
+
 static rlhf_status embed(void *ctx, rlhf_dev out, rlhf_dev ids, rlhf_dev pos, rlhf_dev wte,
                          rlhf_dev wpe, double scale, uint32_t rows, int32_t d) {
     struct rlhf__cpu *cpu = ctx;
     RLHF_TRY(rlhf__cpu_check_d(cpu, "embed", d));
     RLHF_TRY(check_positions(cpu, "embed", pos, wpe));
-    uint64_t width = (uint64_t)d, piece = rlhf__split_rows(width);
-    int threads = rlhf__split_threads(cpu, rows * width);
-    int64_t count = (int64_t)rlhf__split_count(rows, piece);
-    const int32_t *id = rlhf__cpu_i32(ids), *po = rlhf__cpu_i32(pos);
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
-    for (int64_t i = 0; i < count; i++) {
-        uint64_t t = (uint64_t)i * piece;
-        cpu->hot.embed(rlhf__cpu_f32(out) + t * width, id + t, po ? po + t : NULL,
-                       rlhf__cpu_f32(wte), rlhf__cpu_f32(wpe), (float)scale,
-                       rlhf__split_len(rows, piece, (uint64_t)i), width);
-    }
+    const uint64_t width = (uint64_t)d, piece = rlhf__split_rows(width);
+    rlhf__split_run(cpu, rlhf__split_threads(cpu, rows * width),
+                    (int64_t)rlhf__split_count(rows, piece), embed_piece,
+                    &(const struct embed){cpu, rlhf__cpu_f32(out), rlhf__cpu_i32(ids),
+                                          rlhf__cpu_i32(pos), rlhf__cpu_f32(wte),
+                                          rlhf__cpu_f32(wpe), (float)scale, rows, width, piece});
     return RLHF_OK;
 }
 
@@ -37,6 +48,14 @@ static rlhf_status check_ids(struct rlhf__cpu *cpu, const char *what, const int3
                                   "embed_bwd: %s[%u] is %d, allowed are 0 to %d", what, t, idx[t],
                                   limit - 1);
     return RLHF_OK;
+}
+
+static void embed_bwd_columns(const void *job, int64_t i) {
+    const struct embed *e = job;
+    const size_t c0 = (size_t)i * e->piece;
+    const size_t c1 = c0 + rlhf__split_len(e->width, e->piece, (uint64_t)i);
+    e->cpu->hot.embed_bwd(e->wte, e->out, e->id, e->scale, e->rows, e->width, c0, c1);
+    if (e->pos) e->cpu->hot.embed_bwd(e->wpe, e->out, e->pos, 1.0f, e->rows, e->width, c0, c1);
 }
 
 // Two tokens may use the same row of the table, so the columns are divided among the threads, and
@@ -53,18 +72,11 @@ static rlhf_status embed_bwd(void *ctx, rlhf_dev dwte, rlhf_dev dwpe, rlhf_dev d
                               "embed_bwd: n_pos is %d, without positions it is 0", n_pos);
     RLHF_TRY(check_ids(cpu, "ids", id, rows, vocab));
     if (pos) RLHF_TRY(check_ids(cpu, "pos", po, rows, n_pos));
-    uint64_t width = (uint64_t)d, piece = 64;
-    int threads = rlhf__split_threads(cpu, rows * width);
-    int64_t count = (int64_t)rlhf__split_count(width, piece);
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
-    for (int64_t i = 0; i < count; i++) {
-        size_t c0 = (size_t)i * piece, c1 = c0 + rlhf__split_len(width, piece, (uint64_t)i);
-        cpu->hot.embed_bwd(rlhf__cpu_f32(dwte), rlhf__cpu_f32(dout), id, (float)scale, rows, width,
-                           c0, c1);
-        if (po)
-            cpu->hot.embed_bwd(rlhf__cpu_f32(dwpe), rlhf__cpu_f32(dout), po, 1.0f, rows, width, c0,
-                               c1);
-    }
+    const uint64_t width = (uint64_t)d, piece = 64;
+    rlhf__split_run(cpu, rlhf__split_threads(cpu, rows * width),
+                    (int64_t)rlhf__split_count(width, piece), embed_bwd_columns,
+                    &(const struct embed){cpu, rlhf__cpu_f32(dout), id, po, rlhf__cpu_f32(dwte),
+                                          rlhf__cpu_f32(dwpe), (float)scale, rows, width, piece});
     return RLHF_OK;
 }
 

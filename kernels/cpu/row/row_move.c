@@ -5,18 +5,38 @@
 
 #include <string.h>
 
+// Rows of `width` elements, with an index or offsets.
+struct rows {
+    const struct rlhf__cpu *cpu;
+    rlhf_dev to, from;
+    const int32_t *at;
+    size_t width, bytes; // bytes: of a row of `from`
+    int32_t bf16, mode;  // bf16: 1 if `from` is bf16; mode: of pool
+};
+
+static void gather_row(const void *job, int64_t i) {
+    const struct rows *r = job;
+    memcpy(rlhf__cpu_mem(rlhf_dev_at(r->to, (size_t)i * r->bytes)),
+           rlhf__cpu_mem(rlhf_dev_at(r->from, (size_t)r->at[i] * r->bytes)), r->bytes);
+}
+
 static rlhf_status gather(void *ctx, rlhf_dev out, rlhf_dev x, rlhf_dev idx, uint32_t n, int32_t d,
                           int32_t dtype) {
     struct rlhf__cpu *cpu = ctx;
     RLHF_TRY(rlhf__cpu_check_d(cpu, "gather", d));
-    const int32_t *ix = rlhf__cpu_i32(idx);
-    size_t bytes = (size_t)d * rlhf_dtype_size(dtype);
-    int threads = rlhf__split_threads(cpu, (uint64_t)n * (uint64_t)d);
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
-    for (int64_t i = 0; i < (int64_t)n; i++)
-        memcpy(rlhf__cpu_mem(rlhf_dev_at(out, (size_t)i * bytes)),
-               rlhf__cpu_mem(rlhf_dev_at(x, (size_t)ix[i] * bytes)), bytes);
+    const size_t width = (size_t)d;
+    rlhf__split_run(cpu, rlhf__split_threads(cpu, n * (uint64_t)width), n, gather_row,
+                    &(const struct rows){.to = out,
+                                         .from = x,
+                                         .at = rlhf__cpu_i32(idx),
+                                         .bytes = width * rlhf_dtype_size(dtype)});
     return RLHF_OK;
+}
+
+static void scatter_row(const void *job, int64_t i) {
+    const struct rows *r = job;
+    r->cpu->hot.add(rlhf__cpu_f32(r->to) + (size_t)r->at[i] * r->width,
+                    rlhf__cpu_mem(rlhf_dev_at(r->from, (size_t)i * r->bytes)), r->bf16, r->width);
 }
 
 static rlhf_status scatter_add(void *ctx, rlhf_dev dx, rlhf_dev dy, int32_t dy_dtype, rlhf_dev idx,
@@ -24,14 +44,11 @@ static rlhf_status scatter_add(void *ctx, rlhf_dev dx, rlhf_dev dy, int32_t dy_d
     struct rlhf__cpu *cpu = ctx;
     RLHF_TRY(rlhf__cpu_check_d(cpu, "scatter_add", d));
     RLHF_TRY(rlhf__cpu_check_dtype(cpu, "scatter_add", dy_dtype));
-    const int32_t *ix = rlhf__cpu_i32(idx);
-    size_t width = (size_t)d, bytes = width * rlhf_dtype_size(dy_dtype);
-    int threads = rlhf__split_threads(cpu, (uint64_t)n * width);
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
-    for (int64_t i = 0; i < (int64_t)n; i++)
-        cpu->hot.add(rlhf__cpu_f32(dx) + (size_t)ix[i] * width,
-                     rlhf__cpu_mem(rlhf_dev_at(dy, (size_t)i * bytes)), dy_dtype == RLHF_BF16,
-                     width);
+    const size_t width = (size_t)d;
+    rlhf__split_run(cpu, rlhf__split_threads(cpu, n * (uint64_t)width), n, scatter_row,
+                    &(const struct rows){cpu, dx, dy, rlhf__cpu_i32(idx), width,
+                                         width * rlhf_dtype_size(dy_dtype), dy_dtype == RLHF_BF16,
+                                         0});
     return RLHF_OK;
 }
 
@@ -48,29 +65,47 @@ static rlhf_status check_pool(struct rlhf__cpu *cpu, const char *op, const int32
     return RLHF_OK;
 }
 
+static void pool_row(const void *job, int64_t i) {
+    const struct rows *r = job;
+    const size_t width = r->width, a = (size_t)r->at[i], b = (size_t)r->at[i + 1];
+    const float *x = rlhf__cpu_f32(r->from);
+    float *o = rlhf__cpu_f32(r->to) + (size_t)i * width;
+    if (r->mode != RLHF_POOL_MEAN) {
+        memcpy(o, x + (r->mode == RLHF_POOL_FIRST ? a : b - 1) * width, width * sizeof *o);
+        return;
+    }
+    memset(o, 0, width * sizeof *o);
+    r->cpu->hot.sum_parts(o, x + a * width, width, b - a, width);
+    for (size_t c = 0; c < width; c++)
+        o[c] /= (float)(b - a);
+}
+
 static rlhf_status pool(void *ctx, rlhf_dev out, rlhf_dev x, rlhf_dev offset, uint32_t n, int32_t d,
                         int32_t mode) {
     struct rlhf__cpu *cpu = ctx;
     const int32_t *off = rlhf__cpu_i32(offset);
     RLHF_TRY(check_pool(cpu, "pool", off, n, d, mode));
     if (!n) return RLHF_OK;
-    size_t width = (size_t)d;
-    int threads = rlhf__split_threads(cpu, (uint64_t)off[n] * width);
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
-    for (int64_t i = 0; i < (int64_t)n; i++) {
-        float *o = rlhf__cpu_f32(out) + (size_t)i * width;
-        size_t a = (size_t)off[i], b = (size_t)off[i + 1];
-        const float *xf = rlhf__cpu_f32(x);
-        if (mode != RLHF_POOL_MEAN) {
-            memcpy(o, xf + (mode == RLHF_POOL_FIRST ? a : b - 1) * width, width * sizeof *o);
-            continue;
-        }
-        memset(o, 0, width * sizeof *o);
-        cpu->hot.sum_parts(o, xf + a * width, width, b - a, width);
-        for (size_t c = 0; c < width; c++)
-            o[c] /= (float)(b - a);
-    }
+    const size_t width = (size_t)d;
+    rlhf__split_run(cpu, rlhf__split_threads(cpu, (uint64_t)off[n] * width), n, pool_row,
+                    &(const struct rows){cpu, out, x, off, width, 0, 0, mode});
     return RLHF_OK;
+}
+
+static void pool_bwd_row(const void *job, int64_t i) {
+    const struct rows *r = job;
+    const size_t width = r->width, a = (size_t)r->at[i], b = (size_t)r->at[i + 1];
+    const float *g = rlhf__cpu_f32(r->from) + (size_t)i * width;
+    for (size_t t = a; t < b; t++) {
+        float *o = rlhf__cpu_f32(r->to) + t * width;
+        if (t == (r->mode == RLHF_POOL_FIRST ? a : b - 1) && r->mode != RLHF_POOL_MEAN)
+            memcpy(o, g, width * sizeof *o);
+        else if (r->mode != RLHF_POOL_MEAN)
+            memset(o, 0, width * sizeof *o);
+        else
+            for (size_t c = 0; c < width; c++)
+                o[c] = g[c] / (float)(b - a);
+    }
 }
 
 static rlhf_status pool_bwd(void *ctx, rlhf_dev dx, rlhf_dev dout, rlhf_dev offset, uint32_t n,
@@ -79,52 +114,47 @@ static rlhf_status pool_bwd(void *ctx, rlhf_dev dx, rlhf_dev dout, rlhf_dev offs
     const int32_t *off = rlhf__cpu_i32(offset);
     RLHF_TRY(check_pool(cpu, "pool_bwd", off, n, d, mode));
     if (!n) return RLHF_OK;
-    size_t width = (size_t)d;
-    int threads = rlhf__split_threads(cpu, (uint64_t)off[n] * width);
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
-    for (int64_t i = 0; i < (int64_t)n; i++) {
-        const float *g = rlhf__cpu_f32(dout) + (size_t)i * width;
-        size_t a = (size_t)off[i], b = (size_t)off[i + 1];
-        for (size_t t = a; t < b; t++) {
-            float *o = rlhf__cpu_f32(dx) + t * width;
-            int one = (mode == RLHF_POOL_FIRST && t == a) || (mode == RLHF_POOL_LAST && t == b - 1);
-            if (one)
-                memcpy(o, g, width * sizeof *o);
-            else if (mode != RLHF_POOL_MEAN)
-                memset(o, 0, width * sizeof *o);
-            else
-                for (size_t c = 0; c < width; c++)
-                    o[c] = g[c] / (float)(b - a);
-        }
-    }
+    const size_t width = (size_t)d;
+    rlhf__split_run(cpu, rlhf__split_threads(cpu, (uint64_t)off[n] * width), n, pool_bwd_row,
+                    &(const struct rows){cpu, dx, dout, off, width, 0, 0, mode});
     return RLHF_OK;
+}
+
+struct kv {
+    const rlhf_ragged *rows;
+    rlhf_dev k_cache, v_cache, k, v;
+    size_t bytes, src_bytes; // of a token's keys; from one token of k to the next
+};
+
+static void kv_store_row(const void *job, int64_t i) {
+    const struct kv *s = job;
+    const int32_t *off = rlhf__cpu_i32(s->rows->offset);
+    const int32_t *shared = rlhf__cpu_i32(s->rows->prefix_len);
+    const int32_t own = rlhf__cpu_i32(s->rows->start)[i] - (shared ? shared[i] : 0);
+    for (int32_t t = off[i]; t < off[i + 1]; t++) {
+        const int32_t row = rlhf__cpu_i32(s->rows->kv_base)[i] + own + (t - off[i]);
+        const size_t to = (size_t)row * s->bytes, from = (size_t)t * s->src_bytes;
+        memcpy(rlhf__cpu_mem(rlhf_dev_at(s->k_cache, to)), rlhf__cpu_mem(rlhf_dev_at(s->k, from)),
+               s->bytes);
+        memcpy(rlhf__cpu_mem(rlhf_dev_at(s->v_cache, to)), rlhf__cpu_mem(rlhf_dev_at(s->v, from)),
+               s->bytes);
+    }
 }
 
 static rlhf_status kv_store(void *ctx, rlhf_dev k_cache, rlhf_dev v_cache, rlhf_dev k, rlhf_dev v,
                             int64_t kv_src_stride, const rlhf_ragged *from_caller, int32_t d,
                             int32_t dtype) {
     struct rlhf__cpu *cpu = ctx;
-    rlhf_ragged own_rows;
-    const rlhf_ragged *rows = &own_rows;
+    rlhf_ragged rows;
     RLHF_TRY(rlhf__cpu_check_d(cpu, "kv_store", d));
     RLHF_TRY(rlhf__cpu_check_dtype(cpu, "kv_store", dtype));
     // Only the places of the new tokens matter: a window of 1 sees nothing before them.
-    RLHF_TRY(rlhf__cpu_read_ragged(cpu, "kv_store", &own_rows, from_caller, 1));
-    const int32_t *off = rlhf__cpu_i32(rows->offset), *start = rlhf__cpu_i32(rows->start);
-    const int32_t *base = rlhf__cpu_i32(rows->kv_base), *shared = rlhf__cpu_i32(rows->prefix_len);
-    size_t size = rlhf_dtype_size(dtype), bytes = (size_t)d * size;
-    size_t src_bytes = (size_t)kv_src_stride * size;
-    int threads = rlhf__split_threads(cpu, (uint64_t)rows->total * (uint64_t)d);
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
-    for (int64_t i = 0; i < (int64_t)rows->n; i++)
-        for (int32_t t = off[i]; t < off[i + 1]; t++) {
-            int32_t own = start[i] - (shared ? shared[i] : 0) + (t - off[i]);
-            size_t to = (size_t)(base[i] + own) * bytes, from = (size_t)t * src_bytes;
-            memcpy(rlhf__cpu_mem(rlhf_dev_at(k_cache, to)), rlhf__cpu_mem(rlhf_dev_at(k, from)),
-                   bytes);
-            memcpy(rlhf__cpu_mem(rlhf_dev_at(v_cache, to)), rlhf__cpu_mem(rlhf_dev_at(v, from)),
-                   bytes);
-        }
+    RLHF_TRY(rlhf__cpu_read_ragged(cpu, "kv_store", &rows, from_caller, 1));
+    const size_t size = rlhf_dtype_size(dtype);
+    rlhf__split_run(cpu, rlhf__split_threads(cpu, (uint64_t)rows.total * (uint64_t)d), rows.n,
+                    kv_store_row,
+                    &(const struct kv){&rows, k_cache, v_cache, k, v, (size_t)d * size,
+                                       (size_t)kv_src_stride * size});
     return RLHF_OK;
 }
 

@@ -6,8 +6,6 @@
 #include "base/clock.h"
 #include "base/running.h"
 
-#include <dlfcn.h>
-#include <execinfo.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -83,17 +81,6 @@ static void on_fatal(int number, siginfo_t *info, void *context) {
     if (info->si_code <= 0) raise(number);
 }
 
-// Returns 1 if libgomp called exit(), which it does if it cannot start a thread. It has then
-// printed why. Only for exit handlers, because it may allocate.
-static int is_exit_of_openmp(void) {
-    void *frame[64];
-    const int n = backtrace(frame, sizeof frame / sizeof *frame);
-    Dl_info at;
-    for (int i = 0; i < n; i++)
-        if (dladdr(frame[i], &at) && at.dli_fname && strstr(at.dli_fname, "libgomp")) return 1;
-    return 0;
-}
-
 // If no plugin call is recorded, an exit() on the main thread comes from the host itself and is not
 // reported.
 static void on_exit_call(void) {
@@ -101,9 +88,7 @@ static void on_exit_call(void) {
     if (rlhf__running_is_main() ? !rlhf__running_describe(who, sizeof who)
                                 : getpid() != rlhf__running_home())
         return;
-    say(is_exit_of_openmp() ? "OpenMP could not start a thread and ended the program; a lower "
-                              "--threads (run.threads), or a higher limit (ulimit -u), lets it run"
-                            : "called exit(), which a plugin may not");
+    say("called exit(), which a plugin may not");
     fflush(NULL);
     _exit(1);
 }
