@@ -5,15 +5,18 @@
 #include "supervise/confine.h"
 #include "supervise/descendants.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -69,7 +72,18 @@ static void waited_for(sigset_t *set) {
 static void close_but(int a, int b, int c) {
     for (int fd = 0; fd < LOW_FDS; fd++)
         if (fd != a && fd != b && fd != c) close(fd);
-    close_range(LOW_FDS, ~0u, 0); // fails on older kernels, which lack the call
+    syscall(SYS_close_range, LOW_FDS, ~0u, 0); // fails on kernels before 5.9
+}
+
+// The calls are the kernel's, because glibc has functions for them only since 2.34.
+void rlhf__ward_close_others(void) {
+    if (syscall(SYS_close_range, RLHF__WARD_FILES, ~0u, 0) == 0) return;
+    DIR *open = opendir("/proc/self/fd");
+    for (const struct dirent *d; open && (d = readdir(open));) {
+        const long fd = strtol(d->d_name, NULL, 10); // "." and ".." become 0
+        if (fd >= RLHF__WARD_FILES && fd != dirfd(open)) close((int)fd);
+    }
+    if (open) closedir(open);
 }
 
 // Reap ended children. Returns 1 and sets *status if `child` has ended. Returns -1 if no children
@@ -298,7 +312,6 @@ static int spawn(pid_t *pid, const char *program, char *const *argv, char *const
     for (int i = 0; i < RLHF__WARD_FILES; i++)
         bad |= given[i] >= 0 ? posix_spawn_file_actions_adddup2(&files, given[i], i)
                              : posix_spawn_file_actions_addclose(&files, i);
-    bad |= posix_spawn_file_actions_addclosefrom_np(&files, RLHF__WARD_FILES);
     // A new session detaches the warden from the user's terminal.
     posix_spawnattr_setflags(&attr,
                              POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);

@@ -54,13 +54,18 @@ struct rlhf__ward {
 // `fd` is -1. [any]
 int rlhf__ward_file(int fd);
 
-// Start `program` in a new session with default signals. The program must call rlhf__warden. It
-// inherits given[i] as descriptor i; if given[i] is -1, descriptor i is closed. It also inherits
-// the socket on which orders arrive, which this function creates, and no other files. This function
+// Start `program` in a new session with default signals. The program must call
+// rlhf__ward_close_others at once, and then rlhf__warden. It inherits given[i] as descriptor i; if
+// given[i] is -1, descriptor i is closed. It also inherits the socket on which orders arrive, which
+// this function creates. This function
 // closes all descriptors in `given`. If `env` is NULL, the program gets the environment of this
 // process. Returns 0 or an errno. [any]
 int rlhf__ward_start(struct rlhf__ward *w, const char *program, char *const *argv, char *const *env,
                      int given[RLHF__WARD_FILES]);
+
+// Close all files of this process but the descriptors 0 to RLHF__WARD_ORDERS. It may have inherited
+// files that a thread of the host had open. [main]
+void rlhf__ward_close_others(void);
 
 // Send the order RLHF__WARDEN_WAKE or RLHF__WARDEN_REST. [any]
 void rlhf__ward_order(const struct rlhf__ward *w, char order);

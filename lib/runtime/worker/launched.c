@@ -68,6 +68,7 @@ int rlhf__launched(const struct rlhf__env *env, int argc, char **argv) {
                                              .walls = l.walls,
                                              .network = l.network,
                                              .orders = RLHF__WARD_ORDERS};
+    rlhf__ward_close_others();
     // before the first fork, so that the warden is in the group
     l.group = rlhf__cgroup_enter(argv[5]);
     rlhf__warden(&rules, become, &l);

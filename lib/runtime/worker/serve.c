@@ -376,6 +376,7 @@ int rlhf__cmd_worker(const struct rlhf__env *env, int argc, char **argv) {
                                   "docs/rewards-outside.md");
         return 2;
     }
+    rlhf__ward_close_others();
     s.network = strcmp(argv[2], "network") == 0;
     s.writes = argv[4][0] ? argv[4] : NULL;
     rlhf__last_words_silence();
