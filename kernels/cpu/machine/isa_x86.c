@@ -75,21 +75,42 @@ static const char *lacks_amx(void) {
 }
 #endif
 
-#define NEED(feature)                                                                              \
-    if (!__builtin_cpu_supports(feature)) return feature
+// The features of the CPU whose registers the kernel saves. (__builtin_cpu_supports reads a table that
+// not every compiler's library fills.)
+struct features {
+    unsigned leaf_1_c, leaf_7_b, leaf_7_1_a;
+    int avx, avx512; // the registers are saved
+};
+
+static struct features read_features(void) {
+    struct features f = {0, 0, 0, 0, 0};
+    unsigned a, b, c, d, low, high;
+    const unsigned osxsave = 1u << 27, avx = 0x6, avx512 = 0xe6; // of XCR0
+    if (!__get_cpuid(1, &a, &b, &f.leaf_1_c, &d) || !(f.leaf_1_c & osxsave)) return f;
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    f.avx = (low & avx) == avx;
+    f.avx512 = (low & avx512) == avx512;
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return f;
+    f.leaf_7_b = b;
+    if (a >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d)) f.leaf_7_1_a = a;
+    return f;
+}
+
+#define NEED(feature, has)                                                                         \
+    if (!(has)) return feature
 
 const char *rlhf__isa_lacks(int isa) {
-    __builtin_cpu_init();
+    const struct features f = read_features();
     if (isa >= RLHF__ISA_AVX2) {
-        NEED("avx2");
-        NEED("fma");
+        NEED("avx2", f.avx && f.leaf_7_b >> 5 & 1);
+        NEED("fma", f.leaf_1_c >> 12 & 1);
     }
     if (isa >= RLHF__ISA_AVX512) {
-        NEED("avx512f");
-        NEED("avx512bw");
-        NEED("avx512dq");
-        NEED("avx512vl");
+        NEED("avx512f", f.avx512 && f.leaf_7_b >> 16 & 1);
+        NEED("avx512bw", f.leaf_7_b >> 30 & 1);
+        NEED("avx512dq", f.leaf_7_b >> 17 & 1);
+        NEED("avx512vl", f.leaf_7_b >> 31);
     }
-    if (isa >= RLHF__ISA_AVX512_BF16) NEED("avx512bf16");
+    if (isa >= RLHF__ISA_AVX512_BF16) NEED("avx512bf16", f.leaf_7_1_a >> 5 & 1);
     return isa >= RLHF__ISA_AMX ? lacks_amx() : NULL;
 }
