@@ -83,7 +83,7 @@ static rlhf_status open_openenv(struct env *e) {
                                         .target = {.url = c->url,
                                                    .path = e->path,
                                                    .origin = e->target.origin,
-                                                   .ca = c->ca,
+                                                   .ca = e->target.ca,
                                                    .headers = e->headers},
                                         .shown = e->target.shown,
                                         .action = c->action,

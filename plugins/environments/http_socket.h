@@ -30,7 +30,7 @@ struct rlhf__socket_target {
     const char *url;    // http:// or https://
     const char *path;   // path of the WebSocket; begins with a slash
     const char *origin; // "http://host:port"
-    const char *ca;     // PEM file of certificates; NULL: the system's certificates
+    const char *ca;     // PEM file of the authorities; NULL: libcurl's default
     const struct curl_slist *headers;
 };
 

@@ -100,6 +100,7 @@ static int start_tls(struct tls *s) {
 
 static int setup(void **state) {
     (void)state;
+    unsetenv("SSL_CERT_FILE");
     unsetenv("https_proxy");
     unsetenv("HTTPS_PROXY");
     unsetenv("all_proxy");
@@ -147,6 +148,26 @@ static void a_known_authority(void **state) {
     reward_close(&r);
 }
 
+// Without the option `ca`, the variable SSL_CERT_FILE names the authorities. The option has
+// precedence.
+static void an_authority_of_the_environment(void **state) {
+    (void)state;
+    if (!there) skip();
+    char path[300];
+    snprintf(path, sizeof path, "%s/own.pem", dir);
+    setenv("SSL_CERT_FILE", path, 1);
+    assert_int_equal(try_with(&own, NULL, ""), RLHF_OK);
+    reward_close(&r);
+    assert_int_equal(try_with(&own, "other.pem", ""), RLHF_E_INVALID);
+    setenv("SSL_CERT_FILE", "/nowhere.pem", 1);
+    assert_int_equal(try_with(&own, "own.pem", ""), RLHF_OK);
+    reward_close(&r);
+    assert_int_equal(try_with(&own, NULL, ""), RLHF_E_INVALID);
+    assert_string_equal(r.host.fail_text,
+                        "SSL_CERT_FILE=/nowhere.pem cannot be read: No such file or directory");
+    unsetenv("SSL_CERT_FILE");
+}
+
 // With `probe`, the certificate is refused before the first phase. With probe=false, it is refused
 // at the first request.
 static void a_certificate_that_is_refused(void **state) {
@@ -191,6 +212,7 @@ static void a_file_without_certificates(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_known_authority),
+        cmocka_unit_test(an_authority_of_the_environment),
         cmocka_unit_test(a_certificate_that_is_refused),
         cmocka_unit_test(another_name),
         cmocka_unit_test(a_file_without_certificates),

@@ -47,7 +47,7 @@ static int prepare(const struct rlhf__http_client *c, CURL *easy, char *error) {
            curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, error) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
                             (long)(o->connect_timeout_s * 1000) + 1) == CURLE_OK &&
-           (!o->ca || curl_easy_setopt(easy, CURLOPT_CAINFO, o->ca) == CURLE_OK);
+           (!c->target.ca || curl_easy_setopt(easy, CURLOPT_CAINFO, c->target.ca) == CURLE_OK);
 }
 
 static rlhf_status slot_init(const struct rlhf__http_client *c, struct rlhf__http_slot *s) {
@@ -74,8 +74,12 @@ static int is_certificate(CURLcode code) {
 }
 
 static void certificate_text(const struct rlhf__http_client *c, const char *said, char *why) {
+    const char *advice = c->o->ca       ? ""
+                         : c->target.ca ? " (ca=FILE names other authorities than the system's)"
+                                        : " (this system has no file of authorities; install the "
+                                          "package ca-certificates, or pass ca=FILE)";
     snprintf(why, RLHF__WHY, "the certificate of %s is refused: %.250s%s", c->target.origin, said,
-             c->o->ca ? "" : " (ca=FILE names other authorities than the system's)");
+             advice);
 }
 
 // Connects to the service and does the TLS handshake, without sending a request. A service that

@@ -1,6 +1,8 @@
 // target.c: see target.h.
 #include "http/target.h"
 
+#include "http/certificates.h"
+
 #include <errno.h>
 #include <rlhf/log.h>
 #include <stdlib.h>
@@ -153,8 +155,7 @@ rlhf_status rlhf__target_init(struct rlhf__target *t, const rlhf_host *host,
     *headers = NULL;
     RLHF_TRY(check_form(host, o->url));
     RLHF_TRY(parse(t, host, o->url));
-    if (o->ca && access(o->ca, R_OK) != 0)
-        return rlhf_failf(host, RLHF_E_INVALID, "ca=%s cannot be read: %s", o->ca, strerror(errno));
+    if (o->ca || t->tls) RLHF_TRY(rlhf__certificates(host, o->ca, &t->ca));
     RLHF_TRY(append(headers, host, "Content-Type: application/json"));
     RLHF_TRY(append(headers, host, "Accept: application/json"));
     RLHF_TRY(append(headers, host, "Expect:")); // no wait before large requests

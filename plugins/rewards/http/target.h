@@ -12,6 +12,7 @@ struct rlhf__target {
     CURLU *url;
     char *origin;    // "http://127.0.0.1:8000"; redirects must have the same origin
     char shown[256]; // shown in messages: scheme, host, port and path, printable
+    const char *ca;  // PEM file of the authorities; NULL: libcurl's default
     int32_t tls, loopback;
 };
 
