@@ -19,6 +19,6 @@ add_link_options(-static-libgcc $<$<LINK_LANGUAGE:CXX,CUDA>:-static-libstdc++>
   -Wl,--exclude-libs,libjansson.a:libpcre2-8.a:libutf8proc.a:libz.a:libstdc++.a:libgcc.a)
 
 # Two libraries stay shared: Jansson in plugins, and cmocka, which has no archive.
-# scripts/pack and scripts/pack-gpu copy them next to the files that load them.
+# scripts/pack-gpu copies them next to the files that load them.
 set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
 set(CMAKE_INSTALL_RPATH "$ORIGIN")

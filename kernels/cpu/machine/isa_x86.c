@@ -75,8 +75,8 @@ static const char *lacks_amx(void) {
 }
 #endif
 
-// The features of the CPU whose registers the kernel saves. (__builtin_cpu_supports reads a table that
-// not every compiler's library fills.)
+// The features of the CPU whose registers the kernel saves. (__builtin_cpu_supports reads a table
+// that not every compiler's library fills.)
 struct features {
     unsigned leaf_1_c, leaf_7_b, leaf_7_1_a;
     int avx, avx512; // the registers are saved
