@@ -337,7 +337,7 @@ static void bad_input_is_one_sentence(void **state) {
 #define NAME_VERSION(v)                                                                            \
     "sed -i 's/\"version\": \"[0-9.]*\"}, \"head/\"version\": \"" v "\"}, \"head/' chain.jsonl"
     refuses(t, NAME_VERSION("0.9.7") " && " CHAIN "forge . 999", "",
-            "x was made by version 0.9.7, and this is version 0.");
+            "x was made by version 0.9.7, and this is version 1.");
     refuses(t, NAME_VERSION(""), "", "x/chain.jsonl was edited: line 1: ");
 #undef NAME_VERSION
     refuses(t, "true", "--phase 9", "--phase is 9, but the run has 3 phases");

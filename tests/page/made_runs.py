@@ -6,9 +6,9 @@ import os
 CONFIG = {"run": {"phases": 30, "seed": 1, "dir": "", "note": "", "preset": ""}, "algo": {"plugin": "ppo.so", "kl_coef": 0.02},
           "reward": [{"plugin": "imdb.so", "name": "imdb", "weight": 1.0}],
           "sampling": {"max_new_tokens": 48, "stop_at_eos": "auto"}, "optim": {"lr": 1e-4, "max_grad_norm": 1.0}}
-MANIFEST = {"version": "0.11.0", "compute": {"backend": "cpu", "detail": "two threads"},
+MANIFEST = {"version": "1.0.0-rc1", "compute": {"backend": "cpu", "detail": "two threads"},
             "policy": {"path": "/models/policy", "parameters": 8048001},
-            "plugins": [{"role": "algorithm", "path": "/lib/ppo.so", "version": "0.11.0"}],
+            "plugins": [{"role": "algorithm", "path": "/lib/ppo.so", "version": "1.0.0-rc1"}],
             "inputs": [{"setting": "policy.path (the reference)", "path": "/models/policy"}]}
 
 
@@ -72,7 +72,7 @@ def write(folder, phases=30, config=CONFIG, more=0, change=lambda row: row):
     lines(folder, "spread.jsonl", map(spread, range(1, phases + 1)))
     machine = {"host": "h", "system": "Linux", "cpu": "a processor", "cores": 2, "memory_mib": 8192}
     argv = ["/bin/rlhf-host", "--algo", "ppo.so", "--reward", "imdb.so", "--set", "run.note=it's mine"]
-    lines(folder, "events.jsonl", [{"time": 1.8e9, "phase": 0, "event": "start", "argv": argv, "version": "0.11.0", "machine": machine},
+    lines(folder, "events.jsonl", [{"time": 1.8e9, "phase": 0, "event": "start", "argv": argv, "version": "1.0.0-rc1", "machine": machine},
                                    {"time": 1.8e9 + 99, "phase": phases, "event": "end", "status": "done", "reason": ""}])
     return folder
 
