@@ -10,7 +10,7 @@ cd "$RLHF_SOURCE_DIR"
 # Links keep the times of the sources, so a second build compiles only what has changed.
 cp -rsfT "$PWD/sdk" "$dir/tree/sdk"
 for part in CMakeLists.txt LICENSE README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md configs docs host kernels lib models \
-    plugins scripts tools; do
+    plugins python scripts tools; do
     rm -rf "$dir/tree/${part:?}"
     cp -rs "$PWD/$part" "$dir/tree/$part"
 done

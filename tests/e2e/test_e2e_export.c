@@ -135,7 +135,7 @@ static void the_card(void **state) {
     e2e_says(t, "| phases | `3` |");
     e2e_says(t, "| sequences | `12` |");
     e2e_says(t, "| input `prompts.path` | `prompts.txt`, ");
-    e2e_says(t, "org.rlhf-host.ppo` 0.");
+    e2e_says(t, "org.rlhf-host.ppo` 1.");
     e2e_says(t, "| `objective/kl` | ");
     e2e_says(t, "    \"temperature\": 0.7,\n");
     assert_null(strstr(t->out, "perf/"));
