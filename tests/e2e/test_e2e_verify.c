@@ -335,7 +335,7 @@ static void bad_input_is_one_sentence(void **state) {
     struct e2e *t = *state;
     refuses(t, "rm chain.jsonl", "--all", "x has no hash chain (chain.jsonl)");
 #define NAME_VERSION(v)                                                                            \
-    "sed -i 's/\"version\": \"[0-9.]*\"}, \"head/\"version\": \"" v "\"}, \"head/' chain.jsonl"
+    "sed -i 's/\"version\": \"[^\"]*\"}, \"head/\"version\": \"" v "\"}, \"head/' chain.jsonl"
     refuses(t, NAME_VERSION("0.9.7") " && " CHAIN "forge . 999", "",
             "x was made by version 0.9.7, and this is version 1.");
     refuses(t, NAME_VERSION(""), "", "x/chain.jsonl was edited: line 1: ");

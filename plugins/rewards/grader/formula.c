@@ -1,6 +1,8 @@
 // formula.c: see formula.h.
 #include "grader/formula.h"
 
+#include <rlhf/exact.h>
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -186,11 +188,11 @@ static double call(uint32_t function, double x) {
     case CEIL:
         return ceil(x);
     case EXP:
-        return exp(x);
+        return rlhf_exp(x);
     case SQRT:
         return sqrt(x);
     default:
-        return log(x);
+        return rlhf_log(x);
     }
 }
 
@@ -205,7 +207,7 @@ static double combine(int op, uint32_t function, double x, double y) {
     case DIVIDE:
         return y == 0 ? (double)NAN : x / y;
     case POWER:
-        return pow(x, y);
+        return rlhf_pow(x, y);
     default: // a value that is not defined stays so, unlike in fmin
         if (isnan(x) || isnan(y)) return (double)NAN;
         return (function == MIN) == (x < y) ? x : y;

@@ -3,7 +3,8 @@
 
 #include "grader/lcs.h"
 
-#include <math.h>
+#include <rlhf/exact.h>
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -111,10 +112,11 @@ rlhf_status rlhf__overlap_bleu(const struct rlhf__word_pair *p, double *out) {
     for (; orders < 4 && c[orders].total[0]; orders++) {
         const double total = (double)c[orders].total[0];
         if (c[orders].common == 0) half *= 2;
-        sum += c[orders].common ? log((double)c[orders].common / total) : log(1 / (half * total));
+        sum += c[orders].common ? rlhf_log((double)c[orders].common / total)
+                                : rlhf_log(1 / (half * total));
     }
-    const double brevity = p->n[0] < p->n[1] ? exp(1 - (double)p->n[1] / p->n[0]) : 1;
-    *out = brevity * exp(sum / orders);
+    const double brevity = p->n[0] < p->n[1] ? rlhf_exp(1 - (double)p->n[1] / p->n[0]) : 1;
+    *out = brevity * rlhf_exp(sum / orders);
     return RLHF_OK;
 }
 
