@@ -21,6 +21,10 @@ static int32_t format_of(const struct rlhf__tensor *t) {
         return RLHF_FORMAT_Q4_0;
     case RLHF__TENSOR_Q4_1:
         return RLHF_FORMAT_Q4_1;
+    case RLHF__TENSOR_Q5_0:
+        return RLHF_FORMAT_Q5_0;
+    case RLHF__TENSOR_Q5_1:
+        return RLHF_FORMAT_Q5_1;
     case RLHF__TENSOR_Q4_K:
         return RLHF_FORMAT_Q4_K;
     case RLHF__TENSOR_Q6_K:

@@ -49,6 +49,11 @@ static float q6_k(const uint8_t *b, int i) {
     return d * (float)(v - 32);
 }
 
+// Element i of 32 integers of 5 bits: the high bits, then the low bits.
+static int five_bits(const uint8_t *q, int i) {
+    return four_bits(q + 4, i) | (q[i / 8] >> i % 8 & 1) << 4;
+}
+
 // Element i of a block.
 static float element(int32_t format, const uint8_t *b, int i) {
     switch (format) {
@@ -58,6 +63,12 @@ static float element(int32_t format, const uint8_t *b, int i) {
         return f16(b) * (float)(four_bits(b + 2, i) - 8);
     case RLHF_FORMAT_Q4_1: {
         const float product = f16(b) * (float)four_bits(b + 4, i);
+        return product + f16(b + 2);
+    }
+    case RLHF_FORMAT_Q5_0:
+        return f16(b) * (float)(five_bits(b + 2, i) - 16);
+    case RLHF_FORMAT_Q5_1: {
+        const float product = f16(b) * (float)five_bits(b + 4, i);
         return product + f16(b + 2);
     }
     case RLHF_FORMAT_Q4_K:
@@ -90,7 +101,7 @@ static rlhf_status check(struct rlhf__ref *r, const rlhf_quantised *a) {
         const int32_t elements = rlhf_format_elements(a->format[p]);
         if (elements < 2)
             return rlhf__ref_fail(r, RLHF_E_UNSUPPORTED, "part %u has format %d, known are 1 to %d",
-                                  p, a->format[p], RLHF_FORMAT_Q6_K);
+                                  p, a->format[p], RLHF_FORMAT_Q5_1);
         if (a->k % elements)
             return rlhf__ref_fail(r, RLHF_E_INVALID,
                                   "k = %d, but the blocks of part %u have %d elements", a->k, p,

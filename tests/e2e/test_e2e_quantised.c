@@ -17,7 +17,7 @@ static void done(struct e2e *t, int status) {
     if (status) fail_msg("exit %d\n%s", status, t->out);
 }
 
-// model.gguf: a small Llama with every format that stays quantised, and one (Q5_0) that does not.
+// model.gguf: a small Llama with every format that stays quantised, and one (Q5_K) that does not.
 static int setup(void **state) {
     if (e2e_setup(state) != 0) return -1;
     struct e2e *t = *state;
@@ -29,7 +29,7 @@ static int setup(void **state) {
               "\"eos_token_id\": 0}\n");
     return e2e_shell(t, "python3 \"$RLHF_SOURCE_DIR/tests/exact/gguf_model.py\" model.gguf "
                         "\"$RLHF_BUILD_DIR/tests/hf/dirs/gpt2/tokenizer.json\" llama.json "
-                        "q=Q4_0,k=Q8_0,v=Q6_K,o=Q4_1,up=Q5_0,head=Q6_K,*=Q4_K");
+                        "q=Q4_0,k=Q8_0,v=Q5_0,o=Q4_1,down=Q5_1,up=Q5_K,head=Q6_K,*=Q4_K");
 }
 
 static void same_adapter(struct e2e *t, const char *a, const char *b) {
@@ -51,9 +51,9 @@ static void a_run_has_the_bytes_of_the_dequantised_model(void **state) {
                         dtypes[i]));
         // q, k, v, o and down of two layers, the embedding and the LM head; gate and up are one
         // matrix
-        e2e_says(t, "policy: Q8_0 2, Q4_0 2, Q4_1 2, Q4_K 3, Q6_K 3 tensors stay quantised in "
-                    "memory (");
-        e2e_says(t, "Q5_0 2, Q4_K 2 tensors are dequantised when they are read");
+        e2e_says(t, "policy: Q8_0 2, Q4_0 2, Q4_1 2, Q5_0 2, Q5_1 2, Q4_K 1, Q6_K 1 tensors stay "
+                    "quantised in memory (");
+        e2e_says(t, "Q4_K 2, Q5_K 2 tensors are dequantised when they are read");
         done(t, e2e_run(t,
                         GRPO ADAPTER "--policy model.gguf --phases 2 --set compute.dtype=%s "
                                      "--set policy.dequantize=true --threads 2 --out b",

@@ -127,7 +127,7 @@ PHI3 = {"model_type": "phi3", "architectures": ["Phi3ForCausalLM"], "intermediat
         "num_key_value_heads": 2, "head_dim": 24, "sliding_window": 13, "partial_rotary_factor": 0.75, "long_factors": True,
         "original_max_position_embeddings": 16, "rope_scaling": {
             "type": "longrope", "short_factor": [1.0] * 9, "long_factor": [1.0, 1.1, 1.3, 1.7, 2.0, 3.0, 5.0, 8.0, 20.0]}}
-# All formats that stay quantised; the values of the tied model do not, so its queries and keys do not either.
+# The formats that stay quantised.
 GGUF = {"hidden_size": 256, "num_hidden_layers": 2, "max_position_embeddings": 64, "rms_norm_eps": 1e-6, "intermediate_size": 512,
         "num_attention_heads": 4, "num_key_value_heads": 2, "rope_theta": 1e4}
 GGUFS = {"llama": ({"tie_word_embeddings": False}, "q=Q4_0,k=Q8_0,v=Q6_K,o=Q4_1,head=Q6_K,*=Q4_K"),

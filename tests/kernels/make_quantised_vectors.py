@@ -11,7 +11,8 @@ from gguf import quants
 from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType as T
 
 # name, number in enum rlhf_format, the offsets of the f16 numbers in a block
-FORMATS = [(T.Q8_0, 1, [0]), (T.Q4_0, 2, [0]), (T.Q4_1, 3, [0, 2]), (T.Q4_K, 4, [0, 2]), (T.Q6_K, 5, [208])]
+FORMATS = [(T.Q8_0, 1, [0]), (T.Q4_0, 2, [0]), (T.Q4_1, 3, [0, 2]), (T.Q4_K, 4, [0, 2]), (T.Q6_K, 5, [208]),
+           (T.Q5_0, 6, [0]), (T.Q5_1, 7, [0, 2])]
 # scales of the blocks: usual, negative, denormal, 0, large
 SCALES = [0.0123, -0.37, 3e-7, 0.0, 61.5]
 

@@ -21,7 +21,9 @@ enum {
     Q4_0 = RLHF_FORMAT_Q4_0,
     Q4_1 = RLHF_FORMAT_Q4_1,
     Q4_K = RLHF_FORMAT_Q4_K,
-    Q6_K = RLHF_FORMAT_Q6_K
+    Q6_K = RLHF_FORMAT_Q6_K,
+    Q5_0 = RLHF_FORMAT_Q5_0,
+    Q5_1 = RLHF_FORMAT_Q5_1
 };
 
 // Panels have 8 to 32 columns. The parts begin at whole panels, inside of a panel and at odd rows.
@@ -31,6 +33,8 @@ static const struct shape shapes[] = {
     {96, 1, {Q8_0}, {70}},
     {96, 1, {Q4_0}, {70}},
     {96, 1, {Q4_1}, {70}},
+    {96, 1, {Q5_0}, {70}},
+    {96, 1, {Q5_1}, {70}},
     {512, 1, {Q4_K}, {70}},
     {512, 1, {Q6_K}, {70}},
     {256, 3, {Q4_K, Q4_K, Q6_K}, {64, 32, 32}},
@@ -66,7 +70,7 @@ static rlhf_quantised arguments(const struct shape *s, int32_t dtype) {
 static void fill(uint8_t *to, int32_t format, uint64_t blocks, uint64_t seed) {
     const uint64_t size = (uint64_t)rlhf_format_bytes(format);
     const uint64_t first = format == Q6_K ? 208 : 0;
-    const uint64_t halves = format == Q4_1 || format == Q4_K ? 2 : 1;
+    const uint64_t halves = format == Q4_1 || format == Q5_1 || format == Q4_K ? 2 : 1;
     uint64_t x = seed * 0x9e3779b97f4a7c15u + 0x2545f4914f6cdd1du;
     for (uint64_t i = 0; i < blocks * size; i++) {
         x ^= x << 13;
@@ -122,9 +126,9 @@ static float *rows_of(struct call *k, const rlhf_weight *w, const struct shape *
 static void elements_are_those_of_gguf(void **state) {
     struct kit *kit = *state;
     json_t *all = numbers_open("kernels/quantised_vectors.json");
-    const json_t *cases = numbers_list(all, "cases", 5);
+    const json_t *cases = numbers_list(all, "cases", 7);
     rlhf_compute *backends[] = {kit->ref, kit->cpu2};
-    for (size_t i = 0; i < 10; i++) {
+    for (size_t i = 0; i < 14; i++) {
         const json_t *from = json_array_get(cases, i / 2);
         struct call k = {.c = backends[i % 2]};
         const size_t n = (size_t)numbers_int(from, "elements"),
@@ -500,7 +504,7 @@ static void workspaces(void **state) {
                                    RLHF_COMPUTE_OP(linear_sum)};
     call_fn *const of_op[] = {linear, linear_dx, linear_sum};
     for (size_t i = 0; i < 24; i++) {
-        const struct shape *s = &shapes[6 + i % 2]; // whole panels in each part, or not
+        const struct shape *s = &shapes[8 + i % 2]; // whole panels in each part, or not
         rlhf_compute *c = kit_create(kit->kernels_cpu, 2, 0, 0);
         struct call k = {.c = c};
         const struct job j = {s, i / 2 % 2 ? 33 : 1, i / 4 % 2 ? RLHF_BF16 : RLHF_F32, RLHF_F32, 0};
@@ -544,7 +548,7 @@ static void workspaces(void **state) {
 static void bad_creation(rlhf_compute *c) {
     static const int32_t format[] = {Q4_K, Q6_K}, count[] = {10, 6}, less[] = {10, 5};
     static const int32_t none[] = {16, 0}, negative[] = {20, -4};
-    static const int32_t f32[] = {Q4_K, RLHF_FORMAT_F32}, unknown[] = {Q4_K, 6},
+    static const int32_t f32[] = {Q4_K, RLHF_FORMAT_F32}, unknown[] = {Q4_K, 8},
                          below[] = {-1, Q4_K};
     const rlhf_quantised good = {sizeof good, 256, 16, RLHF_F32, 0, 2, format, count};
     rlhf_weight *w = NULL;

@@ -194,6 +194,7 @@ struct rlhf__bf16_gemms {
     void (*pack_cols)(uint32_t *dst, const uint16_t *src, size_t k, size_t columns, size_t stride);
     void (*turn_b)(uint32_t *dst, const uint32_t *src, size_t rows, size_t columns, size_t next);
     void (*unquantise)(uint32_t *to, const uint8_t *panel, int format, size_t k0, size_t k);
+    void (*unquantise_f32)(float *to, const uint8_t *panel, int format, size_t k0, size_t k);
     // If NULL, few rows use unquantise and panel.
     void (*few)(const struct rlhf__panel *p, const uint8_t *panel, int format, size_t k0);
 };

@@ -29,7 +29,8 @@
 #define PACKS_B                                                                                    \
     .pack_rows_f32 = rlhf__bf16_pack_rows_f32, .pack_cols_f32 = rlhf__bf16_pack_cols_f32,          \
     .pack_rows = rlhf__bf16_pack_rows, .pack_cols = rlhf__bf16_pack_cols,                          \
-    .turn_b = rlhf__bf16_turn_b, .unquantise = rlhf__bf16_unquantise
+    .turn_b = rlhf__bf16_turn_b, .unquantise = rlhf__bf16_unquantise,                              \
+    .unquantise_f32 = rlhf__bf16_unquantise_f32
 
 static const struct rlhf__bf16_gemms on_avx512 = {.rows = RLHF__BF16_MR,
                                                   .columns = RLHF__BF16_NC,

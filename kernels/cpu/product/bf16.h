@@ -52,9 +52,10 @@ void rlhf__bf16_pack_cols(uint32_t *dst, const uint16_t *src, size_t k, size_t c
 void rlhf__bf16_turn_b(uint32_t *dst, const uint32_t *src, size_t rows, size_t columns,
                        size_t next);
 
-// The words of the steps k0 .. k0 + k - 1 of a quantised panel (unquantise.h). k0 and k are
-// multiples of 8.
+// The steps k0 .. k0 + k - 1 of a quantised panel (bf16_unpack.h), as words and as f32 numbers. k0
+// and k are multiples of 32.
 void rlhf__bf16_unquantise(uint32_t *to, const uint8_t *panel, int format, size_t k0, size_t k);
+void rlhf__bf16_unquantise_f32(float *to, const uint8_t *panel, int format, size_t k0, size_t k);
 
 // Like rlhf__bf16_panel for at most RLHF__GEMM_FEW rows that are not packed, with the steps k0 ..
 // k0 + k - 1 of a quantised panel instead of p->b. Without goes_on.

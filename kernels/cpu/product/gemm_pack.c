@@ -180,6 +180,18 @@ static void put_steps(const struct rlhf__gemm_job *j, uint32_t *to, const float 
     if (j->s->pairs && n % 2) memset(to + (done + n - 1) * w, 0, (size_t)w * sizeof *rows);
 }
 
+// Converts columns first .. stop - 1 of a quantised panel to steps of panel p of B in bf16. Both
+// numbers are even.
+static void turn_words(const struct rlhf__gemm_job *j, uint32_t *to,
+                       const struct rlhf__quantised_panel *from, int64_t p, int64_t first,
+                       int64_t stop) {
+    const int64_t w = j->width;
+    uint32_t words[(RLHF__GEMM_WIDEST / 2 + 1) * RLHF__GEMM_WIDEST]; // one row more than is needed
+    j->cpu->bf16->unquantise(words, (const uint8_t *)j->wei + from->at, from->format,
+                             (size_t)(p * w), (size_t)w);
+    j->cpu->bf16->turn_b(to, words + first, (size_t)(stop - first), (size_t)w, 0);
+}
+
 // Fills in panel p of B for the steps of this pass. A step is a column of the quantised panels, and
 // the panel's columns are as many of their steps. The steps of a quantised panel may begin at an
 // odd step of B, so a step may have to wait for the second one of its pair.
@@ -197,9 +209,18 @@ static void turn_quantised(const void *job, int64_t p) {
         const int64_t end = from->column + from->columns;
         const int64_t first = from->column < j->k0 ? j->k0 : from->column;
         const int64_t stop = end < j->k1 ? end : j->k1;
-        j->cpu->hot.unquantise(block, (const uint8_t *)j->wei + from->at, from->format,
-                               (size_t)(p * w), (size_t)w,
-                               j->s->pairs ? RLHF__UNQUANTISE_BF16 : RLHF__UNQUANTISE_F32);
+        const uint8_t *panel = (const uint8_t *)j->wei + from->at;
+        const int is_even = (first - from->column) % 2 == 0 && (stop - first) % 2 == 0;
+        if (j->s->in_dtype == RLHF_BF16 && !have && is_even) {
+            turn_words(j, to + done / 2 * w, from, p, first - from->column, stop - from->column);
+            done += stop - first;
+            continue;
+        }
+        if (j->s->in_dtype == RLHF_BF16)
+            j->cpu->bf16->unquantise_f32(block, panel, from->format, (size_t)(p * w), (size_t)w);
+        else
+            j->cpu->hot.unquantise(block, panel, from->format, (size_t)(p * w), (size_t)w,
+                                   j->s->pairs ? RLHF__UNQUANTISE_BF16 : RLHF__UNQUANTISE_F32);
         j->cpu->hot.gemm_turn_b((uint32_t *)(void *)(rows + have * w),
                                 (const uint32_t *)(const void *)(block + first - from->column),
                                 (size_t)(stop - first), (size_t)w, 0, 0);

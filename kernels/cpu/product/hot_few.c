@@ -80,8 +80,7 @@ INLINE void few(const struct rlhf__panel *p, const uint8_t *panel, size_t k0, co
         const uint8_t *unit = panel + i / elements * unit_bytes;
         struct unquantise_scales s;
         if (i > k0 && (i - k0) % chain == 0) end_chain(sum, c, rows, i - k0 == chain);
-        for (size_t line = 0; line < run * NC; line += 64) // the unit after this one
-            __builtin_prefetch(unit + unit_bytes + line, 0, 2);
+        unquantise_fetch(panel, i, format);
         unquantise_scales_at(&s, unit, i % elements, format);
         for (size_t at = 0; at < run; at += 8, a += 8)
             eight_steps(c, a, p->a_stride, unit, i % elements + at, &s, rows, format, pairs);
@@ -120,7 +119,9 @@ INLINE void few(const struct rlhf__panel *p, const uint8_t *panel, size_t k0, co
     FORMS(Q4_0, pairs)                                                                             \
     FORMS(Q4_1, pairs)                                                                             \
     FORMS(Q4_K, pairs)                                                                             \
-    FORMS(Q6_K, pairs)
+    FORMS(Q6_K, pairs)                                                                             \
+    FORMS(Q5_0, pairs)                                                                             \
+    FORMS(Q5_1, pairs)
 FORMATS(0)
 FORMATS(1)
 
@@ -134,9 +135,9 @@ typedef void few_fn(const struct rlhf__panel *p, const uint8_t *panel, size_t k0
 #define OF_FORMATS(pairs)                                                                          \
     {                                                                                              \
         OF_ROWS(Q8_0, pairs), OF_ROWS(Q4_0, pairs), OF_ROWS(Q4_1, pairs), OF_ROWS(Q4_K, pairs),    \
-            OF_ROWS(Q6_K, pairs)                                                                   \
+            OF_ROWS(Q6_K, pairs), OF_ROWS(Q5_0, pairs), OF_ROWS(Q5_1, pairs)                       \
     }
-static few_fn *const forms[2][5][FEW] = {OF_FORMATS(0), OF_FORMATS(1)};
+static few_fn *const forms[2][RLHF_FORMAT_Q5_1][FEW] = {OF_FORMATS(0), OF_FORMATS(1)};
 
 void RLHF__HOT(gemm_few)(const struct rlhf__panel *p, const uint8_t *panel, int format, size_t k0) {
     forms[p->pairs != 0][format - RLHF_FORMAT_Q8_0][p->m - 1](p, panel, k0);

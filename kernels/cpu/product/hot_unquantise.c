@@ -17,6 +17,7 @@ INLINE void panel_of(float *to, const uint8_t *panel, size_t k0, size_t k, const
         const uint8_t *unit = panel + i / elements * unit_bytes;
         end = (i / run + 1) * run;
         if (end > k0 + k) end = k0 + k;
+        unquantise_fetch(panel, i, format);
         unquantise_scales_at(&s, unit, i % elements, format);
         for (size_t at = i % elements, stop = at + end - i; at < stop; at += 8, to += 8 * NC) {
 #pragma GCC unroll 4
@@ -52,6 +53,8 @@ void RLHF__HOT(unquantise)(float *to, const uint8_t *panel, int format, size_t k
         FORMS(RLHF_FORMAT_Q4_1)
         FORMS(RLHF_FORMAT_Q4_K)
         FORMS(RLHF_FORMAT_Q6_K)
+        FORMS(RLHF_FORMAT_Q5_0)
+        FORMS(RLHF_FORMAT_Q5_1)
     default:
         break;
     }

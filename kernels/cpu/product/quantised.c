@@ -1,87 +1,20 @@
 // quantised.c: weights whose rows stay quantised (rlhf_quantised), and embed_weight. weight_put
-// rearranges the blocks of the rows to panels (unquantise.h). gemm.c unpacks a panel where it
+// rearranges the blocks of the rows to panels (quantised_put.h). gemm.c unpacks a panel where it
 // multiplies with it, so every product is that of the dequantised weight.
 #include "gemm_job.h"
 #include "machine/split.h"
 #include "machine/table.h"
 #include "product.h"
-#include "quantised_layout.h"
+#include "quantised_put.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum { STEPS = 64 }; // of k that embed_weight unpacks at a time
 
-// The columns of a panel.
+// The columns of a panel. They are as many for f32 and for bf16 GEMMs.
 static int64_t width_of(const struct rlhf__cpu *cpu) { return (int64_t)cpu->hot.gemm_columns; }
 
-// ---- one block ----
-
-// The integers of a block, without their high bits in Q6_K: 4 bits each.
-static void low_bits(uint8_t *v, int32_t format, const uint8_t *block) {
-    const uint8_t *q = block + (format == RLHF_FORMAT_Q4_0   ? 2
-                                : format == RLHF_FORMAT_Q4_1 ? 4
-                                : format == RLHF_FORMAT_Q4_K ? 16
-                                                             : 0);
-    // `half` bytes have the low bits of as many elements, then the high bits of the next ones.
-    const size_t half = format == RLHF_FORMAT_Q6_K ? 64 : format == RLHF_FORMAT_Q4_K ? 32 : 16;
-    const size_t elements = (size_t)rlhf_format_elements(format);
-    for (size_t i = 0; i < elements; i += 2 * half, q += half)
-        for (size_t j = 0; j < half; j++) {
-            v[i + j] = q[j] & 15;
-            v[i + half + j] = q[j] >> 4;
-        }
-}
-
-// Puts v[0 .. count - 1], of `bits` bits each, into words that are `stride` bytes apart.
-static void put_words(uint8_t *to, size_t stride, const uint8_t *v, size_t count, unsigned bits) {
-    const size_t each = 32 / bits;
-    for (size_t i = 0; i < count; i += each, to += stride) {
-        uint32_t word = 0;
-        for (size_t j = 0; j < each; j++)
-            word |= (uint32_t)v[i + j] << j * bits;
-        memcpy(to, &word, sizeof word);
-    }
-}
-
-// The scales and minima of a block of Q4_K, 6 bits each.
-static void put_q4_k_scales(uint8_t *to, size_t stride, const uint8_t *s) {
-    uint8_t low[16], high[16]; // of eight scales, then of eight minima
-    for (size_t i = 0; i < 8; i++) {
-        const unsigned scale = i < 4 ? s[i] & 63u : (s[4 + i] & 15u) | (unsigned)s[i - 4] >> 6 << 4;
-        const unsigned min =
-            i < 4 ? s[4 + i] & 63u : (unsigned)s[4 + i] >> 4 | (unsigned)s[i] >> 6 << 4;
-        low[i] = (uint8_t)(scale & 15);
-        high[i] = (uint8_t)(scale >> 4);
-        low[8 + i] = (uint8_t)(min & 15);
-        high[8 + i] = (uint8_t)(min >> 4);
-    }
-    put_words(to, stride, low, 16, 4);
-    put_words(to + 2 * stride, stride, high, 16, 2);
-}
-
-// Puts a block into column c of a unit of w columns (unquantise.h).
-static void put_block(uint8_t *unit, size_t w, size_t c, int32_t format, const uint8_t *block) {
-    const size_t stride = 4 * w; // of words
-    uint8_t *q = unit + rlhf__quantised_at(format) * w + 4 * c, v[256] = {0};
-    memcpy(unit + 2 * c, block + (format == RLHF_FORMAT_Q6_K ? 208 : 0), 2);
-    if (format == RLHF_FORMAT_Q8_0) {
-        for (size_t i = 0; i < 32; i++)
-            unit[(2 + i) * w + c] = block[2 + i];
-        return;
-    }
-    if (format == RLHF_FORMAT_Q4_1 || format == RLHF_FORMAT_Q4_K)
-        memcpy(unit + 2 * (w + c), block + 2, 2);
-    if (format == RLHF_FORMAT_Q4_K)
-        put_q4_k_scales(unit + RLHF__Q4_K_SCALES * w + 4 * c, stride, block + 4);
-    low_bits(v, format, block);
-    put_words(q, stride, v, (size_t)rlhf_format_elements(format), 4);
-    if (format != RLHF_FORMAT_Q6_K) return;
-    put_words(unit + RLHF__Q6_K_SCALES * w + 4 * c, stride, block + 192, 16, 8);
-    for (size_t i = 0; i < 256; i++)
-        v[i] = block[128 + i / 128 * 32 + i % 32] >> i % 128 / 32 * 2 & 3;
-    put_words(unit + RLHF__Q6_K_HIGH * w + 4 * c, stride, v, 256, 2);
-}
+static int is_in_pairs(const rlhf_weight *w) { return w->exec_dtype == RLHF_BF16; }
 
 // ---- weights ----
 
@@ -93,7 +26,7 @@ static rlhf_status check(struct rlhf__cpu *cpu, const char *op, const rlhf_quant
         if (elements < 2)
             return rlhf__cpu_fail(cpu, RLHF_E_UNSUPPORTED,
                                   "%s: part %u has format %d, known are 1 to %d", op, p,
-                                  a->format[p], RLHF_FORMAT_Q6_K);
+                                  a->format[p], RLHF_FORMAT_Q5_1);
         if (a->k % elements)
             return rlhf__cpu_fail(cpu, RLHF_E_INVALID,
                                   "%s: k is %d, but the blocks of part %u have %d elements", op,
@@ -208,8 +141,9 @@ static void put_panel(const void *job, int64_t i) {
     uint8_t *unit = (uint8_t *)r->w->fwd + p->at;
     for (size_t u = 0; u < units; u++, unit += width * size)
         for (int32_t row = from; row < end; row++)
-            put_block(unit, width, (size_t)(row - p->column), p->format,
-                      r->blocks + ((size_t)(row - r->from) * units + u) * size);
+            rlhf__quantised_put(unit, width, (size_t)(row - p->column), p->format,
+                                r->blocks + ((size_t)(row - r->from) * units + u) * size,
+                                is_in_pairs(r->w));
 }
 
 static rlhf_status weight_put(void *ctx, rlhf_weight *w, int32_t from, int32_t rows,
@@ -254,11 +188,14 @@ static void row_to_f32(const void *job, int64_t t) {
     const struct rlhf__quantised_panel *p =
         &w->quantised.panel[rlhf__quantised_find(&w->quantised, row)];
     const size_t width = (size_t)width_of(l->cpu), c = (size_t)(row - p->column), k = (size_t)w->k;
+    const uint8_t *panel = (const uint8_t *)w->fwd + p->at;
     float part[STEPS * RLHF__GEMM_WIDEST], *to = l->out + (size_t)t * k;
     for (size_t i = 0; i < k; i += STEPS) {
         const size_t steps = k - i < STEPS ? k - i : STEPS;
-        l->cpu->hot.unquantise(part, (const uint8_t *)w->fwd + p->at, p->format, i, steps,
-                               RLHF__UNQUANTISE_F32);
+        if (is_in_pairs(w))
+            l->cpu->bf16->unquantise_f32(part, panel, p->format, i, steps);
+        else
+            l->cpu->hot.unquantise(part, panel, p->format, i, steps, RLHF__UNQUANTISE_F32);
         for (size_t j = 0; j < steps; j++)
             to[i + j] = l->scale * part[j * width + c];
     }

@@ -8,11 +8,15 @@
 // four steps of Q8_0, otherwise eight steps of 4 bits. So an instruction unpacks the same step of
 // many columns. The rest:
 //
-//   Q4_K  before the integers, three arrays of words: the low 4 bits of the scales of the eight
-//   runs
-//         of 32 steps; the same of the minima; the high 2 bits of the scales, then of the minima
-//   Q6_K  before the integers, four arrays of words: the scales of 16 runs of 16 steps, four in a
-//         word; after them, 16 arrays of words: the high 2 bits of 16 steps
+//   Q4_K        before the integers, three arrays of words: the low 4 bits of the scales of the
+//               eight runs of 32 steps; the same of the minima; the high 2 bits of the scales, then
+//               of the minima
+//   Q6_K        before the integers, four arrays of words: the scales of 16 runs of 16 steps, four
+//               in a word; after them, 16 arrays of words: the high 2 bits of 16 steps
+//   Q5_0, Q5_1  after the integers, one array of words: the high bits of 32 steps
+//
+// The panels of a bf16 weight on a CPU with bf16 GEMMs have the same parts, but another order of
+// the integers: see bf16_unpack.h.
 //
 // The arithmetic is that of enum rlhf_format. So all levels give the same bits.
 #ifndef RLHF_CPU_PRODUCT_UNQUANTISE_H
@@ -60,7 +64,7 @@ UNQUANTISE_INLINE vp vi_bytes_to_f32(const uint8_t *p) {
 #endif
 }
 
-// d * q + m. The product is exact, because d has at most 17 bits and q at most 4. So a fused
+// d * q + m. The product is exact, because d has at most 17 bits and q at most 5. So a fused
 // operation gives the same bits.
 UNQUANTISE_INLINE vp times_plus(vp d, vp q, vp m) {
 #if defined VP_FMA_TO || defined VP_FMA_LANE_TO
@@ -70,9 +74,9 @@ UNQUANTISE_INLINE vp times_plus(vp d, vp q, vp m) {
 #endif
 }
 
-// vi_nibble_to_f32 returns the four bits of each lane from bit `at` on, vi_nibble_less_8 these bits
-// less 8, and vi_six_less_32 four bits of `low` and two of `high`, less 32. f16_to_f32 widens
-// VP_LANES f16 numbers.
+// vi_nibble_to_f32 returns the four bits of each lane from bit `at` on, and vi_nibble_less_8 these
+// bits less 8. vi_five and vi_six take four bits of `low` and one or two of `high`; vi_five_less_16
+// and vi_six_less_32 subtract. f16_to_f32 widens VP_LANES f16 numbers.
 #if VP_LANES == 16
 // Entry (v >> at) % 16 of a table, in each lane.
 #define LOOK_UP(v, at, ...)                                                                        \
@@ -92,6 +96,18 @@ UNQUANTISE_INLINE vp vi_six_less_32(vi low, unsigned at, vi high, unsigned high_
     return vp_add(vi_nibble_to_f32(low, at), times_16);
 }
 
+UNQUANTISE_INLINE vp vi_five(vi low, unsigned at, vi high, unsigned high_at) {
+    const vp times_16 =
+        LOOK_UP(high, high_at, 0, 16, 0, 16, 0, 16, 0, 16, 0, 16, 0, 16, 0, 16, 0, 16);
+    return vp_add(vi_nibble_to_f32(low, at), times_16);
+}
+
+UNQUANTISE_INLINE vp vi_five_less_16(vi low, unsigned at, vi high, unsigned high_at) {
+    const vp times_16 =
+        LOOK_UP(high, high_at, -16, 0, -16, 0, -16, 0, -16, 0, -16, 0, -16, 0, -16, 0, -16, 0);
+    return vp_add(vi_nibble_to_f32(low, at), times_16);
+}
+
 UNQUANTISE_INLINE vp f16_to_f32(const uint8_t *p) {
     return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)p));
 }
@@ -105,6 +121,14 @@ UNQUANTISE_INLINE vp vi_nibble_less_8(vi v, unsigned at) {
 UNQUANTISE_INLINE vp vi_six_less_32(vi low, unsigned at, vi high, unsigned high_at) {
     const vi v = (low >> at & 15) | (high >> high_at & 3) << 4;
     return vp_sub(vi_to_f32(v), vp_set1(32.0f));
+}
+
+UNQUANTISE_INLINE vp vi_five(vi low, unsigned at, vi high, unsigned high_at) {
+    return vi_to_f32((low >> at & 15) | (high >> high_at & 1) << 4);
+}
+
+UNQUANTISE_INLINE vp vi_five_less_16(vi low, unsigned at, vi high, unsigned high_at) {
+    return vp_sub(vi_five(low, at, high, high_at), vp_set1(16.0f));
 }
 
 UNQUANTISE_INLINE vp f16_to_f32(const uint8_t *p) {
@@ -123,11 +147,28 @@ UNQUANTISE_INLINE vp f16_to_f32(const uint8_t *p) {
 
 // The numbers that a format's scales are for a run of steps.
 struct unquantise_scales {
-    vp d[2], m[2]; // of the two vectors of columns; m: what Q4_1 and Q4_K add
+    vp d[2], m[2]; // of the two vectors of columns; m: see rlhf__quantised_adds
 };
 
 UNQUANTISE_INLINE size_t unquantise_run(const int format) {
     return format == RLHF_FORMAT_Q6_K ? 16 : 32;
+}
+
+// The bytes of a run in a panel, if they were stored together.
+UNQUANTISE_INLINE size_t unquantise_run_bytes(const int format) {
+    return NC * (size_t)rlhf_format_bytes(format) * unquantise_run(format) /
+           (size_t)rlhf_format_elements(format);
+}
+
+// Prefetches as many bytes as step i's run has, which are read later. Processors do not notice by
+// themselves in what order the parts of a unit are read.
+UNQUANTISE_INLINE void unquantise_fetch(const uint8_t *panel, size_t i, const int format) {
+    enum { AHEAD = 4096 };
+    const size_t bytes = unquantise_run_bytes(format);
+    const uint8_t *at = panel + i / unquantise_run(format) * bytes + AHEAD;
+#pragma GCC unroll 32
+    for (size_t line = 0; line < bytes; line += 64)
+        __builtin_prefetch(at + line, 0, 3);
 }
 
 // The scales of step i of a unit.
@@ -137,7 +178,8 @@ UNQUANTISE_INLINE void unquantise_scales_at(struct unquantise_scales *s, const u
         const size_t c = h * VP_LANES;
         const vp d = f16_to_f32(unit + 2 * c);
         s->d[h] = d;
-        if (format == RLHF_FORMAT_Q4_1) s->m[h] = f16_to_f32(unit + 2 * (NC + c));
+        if (format == RLHF_FORMAT_Q4_1 || format == RLHF_FORMAT_Q5_1)
+            s->m[h] = f16_to_f32(unit + 2 * (NC + c));
         if (format == RLHF_FORMAT_Q4_K) {
             const uint8_t *words = unit + 4 * (NC + c);
             const unsigned run = (unsigned)(i / 32);
@@ -172,11 +214,21 @@ UNQUANTISE_INLINE void unquantise_four(vp w[4], const uint8_t *unit, size_t i, c
     }
     const vi low = vi_load(unit + rlhf__quantised_at(format) * NC + i / 2 * NC + 4 * c);
     if (format == RLHF_FORMAT_Q6_K) {
-        const uint8_t *at = unit + RLHF__Q6_K_HIGH * NC + 4 * (i / 16 * NC + c);
+        const uint8_t *at = unit + rlhf__quantised_high(format) * NC + 4 * (i / 16 * NC + c);
         const vi high = vi_load(at) >> (unsigned)(2 * (i % 16));
 #pragma GCC unroll 4
         for (unsigned j = 0; j < 4; j++)
             w[j] = vp_mul(d, vi_six_less_32(low, 4 * (from + j), high, 2 * (from + j)));
+        return;
+    }
+    if (format == RLHF_FORMAT_Q5_0 || format == RLHF_FORMAT_Q5_1) {
+        const vi high = vi_load(unit + rlhf__quantised_high(format) * NC + 4 * c) >> (unsigned)i;
+#pragma GCC unroll 4
+        for (unsigned j = 0; j < 4; j++)
+            if (format == RLHF_FORMAT_Q5_0)
+                w[j] = vp_mul(d, vi_five_less_16(low, 4 * (from + j), high, from + j));
+            else
+                w[j] = times_plus(d, vi_five(low, 4 * (from + j), high, from + j), s->m[h]);
         return;
     }
 #pragma GCC unroll 4

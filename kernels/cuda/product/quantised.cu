@@ -28,6 +28,11 @@ static __device__ __forceinline__ int four_bits(const uint8_t *q, unsigned i, un
     return (int)(i % (2 * half) < half ? byte & 15 : byte >> 4);
 }
 
+// Element i of 32 integers of 5 bits: the high bits, then the low bits.
+static __device__ __forceinline__ int five_bits(const uint8_t *q, unsigned i) {
+    return four_bits(q + 4, i, 16) | (q[i / 8] >> i % 8 & 1) << 4;
+}
+
 static __device__ __forceinline__ float q4_k(const uint8_t *b, unsigned i) {
     const uint8_t *s = b + 4;
     const unsigned run = i / 32;
@@ -59,6 +64,12 @@ static __device__ __forceinline__ float element(const struct rlhf__cuda_part &p,
         return f16(b) * (float)(four_bits(b + 2, i, 16) - 8);
     case RLHF_FORMAT_Q4_1: {
         const float product = f16(b) * (float)four_bits(b + 4, i, 16);
+        return product + f16(b + 2);
+    }
+    case RLHF_FORMAT_Q5_0:
+        return f16(b) * (float)(five_bits(b + 2, i) - 16);
+    case RLHF_FORMAT_Q5_1: {
+        const float product = f16(b) * (float)five_bits(b + 4, i);
         return product + f16(b + 2);
     }
     case RLHF_FORMAT_Q4_K:
@@ -140,7 +151,7 @@ static rlhf_status check(struct rlhf__cuda *cu, const char *op, const rlhf_quant
         if (elements < 2)
             return rlhf__cuda_fail(cu, RLHF_E_UNSUPPORTED,
                                    "%s: part %u has format %d, known are 1 to %d", op, p,
-                                   a->format[p], RLHF_FORMAT_Q6_K);
+                                   a->format[p], RLHF_FORMAT_Q5_1);
         if (a->k % elements)
             return rlhf__cuda_fail(cu, RLHF_E_INVALID,
                                    "%s: k is %d, but the blocks of part %u have %d elements", op,

@@ -67,20 +67,24 @@ enum rlhf_weight_flag {
 // block, widened to f32; q are its integers:
 //   Q8_0  q * d                   Q4_K  (d * scale) * q - (dmin * min)
 //   Q4_0  d * (q - 8)             Q6_K  (d * scale) * (q - 32)
-//   Q4_1  (d * q) + m
+//   Q4_1  (d * q) + m             Q5_0  d * (q - 16)
+//   Q5_1  (d * q) + m
 enum rlhf_format {
     RLHF_FORMAT_F32 = 0,
     RLHF_FORMAT_Q8_0 = 1,
     RLHF_FORMAT_Q4_0 = 2,
     RLHF_FORMAT_Q4_1 = 3,
     RLHF_FORMAT_Q4_K = 4,
-    RLHF_FORMAT_Q6_K = 5
+    RLHF_FORMAT_Q6_K = 5,
+    RLHF_FORMAT_Q5_0 = 6,
+    RLHF_FORMAT_Q5_1 = 7
 };
 
 // The elements of a block; 0: the format is unknown.
 static inline int32_t rlhf_format_elements(int32_t format) {
     return format == RLHF_FORMAT_F32                                  ? 1
            : format >= RLHF_FORMAT_Q8_0 && format <= RLHF_FORMAT_Q4_1 ? 32
+           : format == RLHF_FORMAT_Q5_0 || format == RLHF_FORMAT_Q5_1 ? 32
            : format == RLHF_FORMAT_Q4_K || format == RLHF_FORMAT_Q6_K ? 256
                                                                       : 0;
 }
@@ -93,6 +97,8 @@ static inline int32_t rlhf_format_bytes(int32_t format) {
            : format == RLHF_FORMAT_Q4_1 ? 20
            : format == RLHF_FORMAT_Q4_K ? 144
            : format == RLHF_FORMAT_Q6_K ? 210
+           : format == RLHF_FORMAT_Q5_0 ? 22
+           : format == RLHF_FORMAT_Q5_1 ? 24
                                         : 0;
 }
 
