@@ -24,7 +24,7 @@ INLINE void panel_of(uint32_t *to, float *rows, const uint8_t *panel, size_t k0,
                 __m512i w[UNPACK_PAIRS];
                 unpack_words(w, row, unit, at % elements, h, &s, format);
 #pragma GCC unroll 8
-                for (size_t j = 0; !rows && j < UNPACK_PAIRS; j++)
+                for (size_t j = 0; to && j < UNPACK_PAIRS; j++)
                     _mm512_storeu_si512(to + ((at - k0) / 2 + j) * NC + h * VP_LANES, w[j]);
             }
     }
