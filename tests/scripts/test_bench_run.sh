@@ -32,4 +32,4 @@ expect "| training step 16 x 64, rlhf-host | 100.0 ms | 110.0 ms | 3 |"
 expect "| PyTorch, eager | 200.0 ms | 200.0 ms | 3 | 2.00, 1.82 |"
 expect "| PyTorch, torch.compile | not measured: no compiler here |"
 python3 -B "$bench/run" "$work/build" --only wrong >/dev/null 2>"$work/said" && exit 1
-grep -q "allowed are train, decode, ppo, grpo" "$work/said"
+grep -q "allowed are train, decode, grpo, dpo, sft, ppo" "$work/said"
