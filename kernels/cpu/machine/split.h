@@ -31,7 +31,8 @@ static inline size_t rlhf__split_len(uint64_t n, uint64_t piece, uint64_t i) {
 
 // The number of rows in a piece, such that a piece has about RLHF__PIECE elements.
 static inline uint64_t rlhf__split_rows(uint64_t d) {
-    return d == 0 ? RLHF__PIECE : d >= RLHF__PIECE ? 1 : RLHF__PIECE / d; // NOLINT: callers check d
+    if (d == 0) return RLHF__PIECE;
+    return d < RLHF__PIECE ? RLHF__PIECE / d : 1;
 }
 
 // Calls `body` for each i from 0 to n - 1. Each of up to `threads` threads gets a range of
