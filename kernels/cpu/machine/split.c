@@ -11,7 +11,7 @@ struct loop {
     const void *job;
     int64_t n, chunk;
     int shares;
-    _Atomic int64_t next; // the first i that no thread has
+    _Atomic int64_t next; // the next i to give to a thread
 };
 
 // The first i of a share.
