@@ -1,7 +1,7 @@
 // rlhf/compute.h: the compute table. Its type is the same for every device. Compute backends
 // implement it (kernels_cpu.so, kernels_reference.so, kernels_cuda.so); model plugins call it.
 //
-// Compute contract 0.13, a draft: it may change in any minor.
+// Compute contract 0.14, a draft: it may change in any minor.
 //
 // Device memory is opaque: an rlhf_dev is never dereferenced outside a table function, except by a
 // host that uses RLHF_COMPUTE_HOST_MEMORY. Byte offsets into one allocation are allowed
@@ -35,7 +35,7 @@
 #include "plugin.h"
 
 #define RLHF_COMPUTE_MAJOR 0 // model.h and compute.h: exact match until this contract is frozen
-#define RLHF_COMPUTE_MINOR 13
+#define RLHF_COMPUTE_MINOR 14
 
 enum rlhf_dtype { RLHF_F32 = 1, RLHF_BF16 = 2, RLHF_I32 = 3 };
 
@@ -112,8 +112,9 @@ enum rlhf_act {
     RLHF_ACT_GELU_TANH = 1,
     RLHF_ACT_GELU_ERF = 2,
     RLHF_ACT_RELU = 3,
-    RLHF_ACT_SILU = 4, // x / (1 + e^-x) (Elfwing et al. 2017)
-    RLHF_ACT_RELU2 = 5 // relu(x)^2 (So et al. 2021)
+    RLHF_ACT_SILU = 4,   // x / (1 + e^-x) (Elfwing et al. 2017)
+    RLHF_ACT_RELU2 = 5,  // relu(x)^2 (So et al. 2021)
+    RLHF_ACT_SIGMOID = 6 // 1 / (1 + e^-x)
 };
 
 // Layout of the queries and keys of n ragged rows. Query token t of row i (offset[i] <= t <
@@ -194,6 +195,78 @@ typedef struct rlhf_rope {
     // norm.
     int32_t whole;
 } rlhf_rope;
+
+// The states of layers that have one (conv, delta), for ragged rows that continue others. Row i
+// begins with the state in slot from[i] (-1: with zeros), and its last state is stored in slot
+// to[i]
+// (-1: nowhere). A call works on its rows in order, so row i may begin with what an earlier row
+// stored. The state of slot s begins `stride` * s bytes after `state`. All arrays are in device
+// memory.
+//
+// Instead of such states, calls in the training layout (see attention_bwd) pass NULL. A row without
+// a prefix then begins with zeros, and a row with a prefix with the last state of the prefix row.
+typedef struct rlhf_states {
+    uint32_t size, reserved;
+    rlhf_dev state;
+    int64_t stride;    // bytes; a multiple of 64
+    rlhf_dev from, to; // i32 [n]
+} rlhf_states;
+
+// Causal convolution of each channel over the tokens of ragged rows: y[t, c] = f(bias[c] + sum over
+// j of weight[c, j] * x[t - taps + 1 + j, c]), added in the order of j, in f32, rounded once.
+// Tokens before the row's first are those of its state: the last taps - 1 rows of x, dtype [taps -
+// 1, channels], oldest first.
+typedef struct rlhf_conv {
+    uint32_t size;
+    int32_t channels, taps; // taps: 2 .. 8
+    int32_t dtype;          // of x, y and their gradients
+    int32_t act;            // enum rlhf_act of f; 0: none
+    uint32_t reserved;
+    int64_t x_stride, y_stride; // elements between rows; dx has the stride of x, dy that of y
+    rlhf_dev weight;            // f32 [channels, taps]
+    rlhf_dev bias;              // f32 [channels], or NULL
+} rlhf_conv;
+
+// The gated delta rule (Yang et al. 2024) over the tokens of ragged rows. A row of x has queries
+// and keys (key_heads * key_dim each) and then values (heads * value_dim). Value head h reads query
+// and key head h / (heads / key_heads). With q, k, v of a token and head:
+//   q = scale * q / sqrt(sum(q^2) + eps)      k = k / sqrt(sum(k^2) + eps)
+//   g = exp(-exp(a_log[h]) * softplus(alpha[t, h] + dt_bias[h]))      b = sigmoid(beta[t, h])
+//   S = g S;   S += k (b (v - S^T k))^T;   out = S^T q
+// in f32 from the stored values, out rounded once. S is the state, f32 [heads, key_dim, value_dim].
+typedef struct rlhf_delta {
+    uint32_t size;
+    int32_t heads, key_heads;                  // key_heads divides heads
+    int32_t key_dim, value_dim;                // of a head
+    int32_t dtype;                             // of x, beta, alpha, out and their gradients
+    int64_t x_stride, gate_stride, out_stride; // elements between rows; gate_stride: beta and alpha
+    double scale, eps;
+    rlhf_dev a_log, dt_bias; // f32 [heads]
+} rlhf_delta;
+
+// RMS norm of each head, times the activation of a gate: out[t, h, c] = gamma[c] * x[t, h, c] /
+// sqrt(mean over c of x[t, h, c]^2 + eps) * f(gate[t, h, c]), in f32, rounded once.
+typedef struct rlhf_gated_norm {
+    uint32_t size;
+    int32_t heads, head_dim;
+    int32_t dtype; // of x, gate, out and their gradients
+    int32_t act;   // enum rlhf_act of f
+    uint32_t reserved;
+    int64_t x_stride, gate_stride, out_stride; // elements between rows
+    double eps;
+    rlhf_dev gamma; // f32 [head_dim]
+} rlhf_gated_norm;
+
+// Columns of a matrix in blocks: element c of block b in row t is at t * stride + b * step + c.
+typedef struct rlhf_columns {
+    uint32_t size;
+    int32_t blocks, width; // the elements of a row are blocks * width
+    int32_t dtype;
+    int32_t act; // enum rlhf_act of the gate; 0: none (multiply, multiply_bwd)
+    uint32_t reserved;
+    int64_t x_stride, gate_stride, out_stride;
+    int64_t x_step, gate_step, out_step;
+} rlhf_columns;
 
 // The distribution over the vocabulary for sampling and scoring. Steps in order: logits *
 // inv_temperature, top-k, softmax, top-p, min-p, renormalize.
@@ -409,7 +482,11 @@ typedef struct rlhf_call {
     const rlhf_lm_sample *sample;
     const rlhf_linear_sum *sum;
     const rlhf_muon *muon;
-    const rlhf_tensors *tensors; // sumsq_many, adamw_many
+    const rlhf_tensors *tensors;       // sumsq_many, adamw_many
+    const rlhf_conv *conv;             // conv, conv_bwd
+    const rlhf_delta *delta;           // delta, delta_bwd
+    const rlhf_gated_norm *gated_norm; // gated_norm, gated_norm_bwd
+    const rlhf_columns *columns;       // multiply, multiply_bwd
 } rlhf_call;
 
 enum rlhf_device { RLHF_DEVICE_CPU = 1, RLHF_DEVICE_CUDA = 2 };
@@ -722,6 +799,41 @@ typedef struct rlhf_compute {
     // whatever the dtype of the weight is. The weight must be quantised. ids: i32 [rows].
     rlhf_status (*embed_weight)(void *ctx, rlhf_dev out, rlhf_dev ids, const rlhf_weight *,
                                 double scale, uint32_t rows);
+    // ---- layers with a state ----
+    // Each is NULL if the backend does not have it. supports() tells for conv, delta, gated_norm
+    // and multiply whether the backend accepts a call of these sizes.
+    rlhf_status (*conv)(void *ctx, const rlhf_conv *, const rlhf_ragged *, const rlhf_states *,
+                        rlhf_dev y, rlhf_dev x);
+    // Training layout only. Overwrites dx. Adds to dweight and dbias (f32; NULL: not computed), in
+    // a fixed order over rows. dx of a prefix row is the sum over the row itself and the rows that
+    // share it.
+    rlhf_status (*conv_bwd)(void *ctx, const rlhf_conv *, const rlhf_ragged *, rlhf_dev dx,
+                            rlhf_dev dweight, rlhf_dev dbias, rlhf_dev dy, rlhf_dev x);
+    rlhf_status (*delta)(void *ctx, const rlhf_delta *, const rlhf_ragged *, const rlhf_states *,
+                         rlhf_dev out, rlhf_dev x, rlhf_dev beta, rlhf_dev alpha);
+    // As conv_bwd: overwrites dx, dbeta and dalpha (layouts of x, beta, alpha); adds to da_log and
+    // ddt_bias (f32 [heads]; NULL: not computed). Computes the states again, in memory that does
+    // not grow with the number of rows.
+    rlhf_status (*delta_bwd)(void *ctx, const rlhf_delta *, const rlhf_ragged *, rlhf_dev dx,
+                             rlhf_dev dbeta, rlhf_dev dalpha, rlhf_dev da_log, rlhf_dev ddt_bias,
+                             rlhf_dev dout, rlhf_dev x, rlhf_dev beta, rlhf_dev alpha);
+    // stats: f32 [rows, heads], 1 / sqrt(mean + eps), or NULL. `out` may be `x`.
+    rlhf_status (*gated_norm)(void *ctx, const rlhf_gated_norm *, rlhf_dev out, rlhf_dev stats,
+                              rlhf_dev x, rlhf_dev gate, uint32_t rows);
+    // Overwrites dx and dgate (layouts of x and gate), adds to dgamma (f32 [head_dim], or NULL) in
+    // a fixed order over rows and heads. dout has the layout of out; dx may be dout if the strides
+    // are equal.
+    rlhf_status (*gated_norm_bwd)(void *ctx, const rlhf_gated_norm *, rlhf_dev dx, rlhf_dev dgate,
+                                  rlhf_dev dgamma, rlhf_dev dout, rlhf_dev stats, rlhf_dev x,
+                                  rlhf_dev gate, uint32_t rows);
+    // out = x * f(gate), in f32, rounded once. If `gate` is NULL, copies x. `out` may be `x` if the
+    // strides and steps are equal.
+    rlhf_status (*multiply)(void *ctx, const rlhf_columns *, rlhf_dev out, rlhf_dev x,
+                            rlhf_dev gate, uint32_t rows);
+    // dx = dout * f(gate), dgate = dout * x * f'(gate), in the layouts of x and gate, overwritten;
+    // dout has the layout of out. dx may be dout if the strides and steps are equal.
+    rlhf_status (*multiply_bwd)(void *ctx, const rlhf_columns *, rlhf_dev dx, rlhf_dev dgate,
+                                rlhf_dev dout, rlhf_dev x, rlhf_dev gate, uint32_t rows);
 } rlhf_compute;
 
 // The properties of a table that the host requests.

@@ -2,7 +2,7 @@
 // turns gradients with respect to the heads into parameter gradients. Full [n, T, vocab] logits
 // never cross this boundary.
 //
-// Compute contract 0.13, a draft: it may change in any minor.
+// Compute contract 0.14, a draft: it may change in any minor.
 //
 // The descriptor's options are read from the checkpoint's config.json (with Hugging Face's key
 // names; unknown keys are allowed there). The host reads and writes weights through param(), so the
