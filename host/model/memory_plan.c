@@ -165,6 +165,28 @@ COUNTED(attention, SHAPE(.rows = r->total, .attn = a, .ragged = r), const rlhf_a
 COUNTED(attention_bwd, SHAPE(.rows = r->total, .attn = a, .ragged = r), const rlhf_attn *a,
         const rlhf_ragged *r, rlhf_dev dq, rlhf_dev dk, rlhf_dev dv, rlhf_dev dout, rlhf_dev out,
         rlhf_dev lse, rlhf_dev q, rlhf_dev k, rlhf_dev v)
+COUNTED(conv, SHAPE(.rows = r->total, .conv = a, .ragged = r), const rlhf_conv *a,
+        const rlhf_ragged *r, const rlhf_states *states, rlhf_dev y, rlhf_dev x)
+COUNTED(conv_bwd, SHAPE(.rows = r->total, .conv = a, .ragged = r, .flags = GRAD(dweight || dbias)),
+        const rlhf_conv *a, const rlhf_ragged *r, rlhf_dev dx, rlhf_dev dweight, rlhf_dev dbias,
+        rlhf_dev dy, rlhf_dev x)
+COUNTED(delta, SHAPE(.rows = r->total, .delta = a, .ragged = r), const rlhf_delta *a,
+        const rlhf_ragged *r, const rlhf_states *states, rlhf_dev out, rlhf_dev x, rlhf_dev beta,
+        rlhf_dev alpha)
+COUNTED(delta_bwd,
+        SHAPE(.rows = r->total, .delta = a, .ragged = r, .flags = GRAD(da_log || ddt_bias)),
+        const rlhf_delta *a, const rlhf_ragged *r, rlhf_dev dx, rlhf_dev dbeta, rlhf_dev dalpha,
+        rlhf_dev da_log, rlhf_dev ddt_bias, rlhf_dev dout, rlhf_dev x, rlhf_dev beta,
+        rlhf_dev alpha)
+COUNTED(gated_norm, SHAPE(.rows = rows, .gated_norm = a), const rlhf_gated_norm *a, rlhf_dev out,
+        rlhf_dev stats, rlhf_dev x, rlhf_dev gate, uint32_t rows)
+COUNTED(gated_norm_bwd, SHAPE(.rows = rows, .gated_norm = a, .flags = GRAD(dgamma)),
+        const rlhf_gated_norm *a, rlhf_dev dx, rlhf_dev dgate, rlhf_dev dgamma, rlhf_dev dout,
+        rlhf_dev stats, rlhf_dev x, rlhf_dev gate, uint32_t rows)
+COUNTED(multiply, SHAPE(.rows = rows, .columns = a), const rlhf_columns *a, rlhf_dev out,
+        rlhf_dev x, rlhf_dev gate, uint32_t rows)
+COUNTED(multiply_bwd, SHAPE(.rows = rows, .columns = a), const rlhf_columns *a, rlhf_dev dx,
+        rlhf_dev dgate, rlhf_dev dout, rlhf_dev x, rlhf_dev gate, uint32_t rows)
 COUNTED(add_all, SHAPE(.n = n), rlhf_dev x, const rlhf_dev *src, uint32_t n_src, rlhf_dev to,
         uint64_t n)
 COUNTED(adamw, SHAPE(.n = n), rlhf_dev w, rlhf_dev g, rlhf_dev m, rlhf_dev v, uint64_t n,
@@ -350,7 +372,9 @@ static rlhf_status p_lm_sample(void *ctx, const rlhf_lm_sample *a) {
     X(weight_create) X(weight_destroy) X(weight_pack) X(weight_bytes) X(weight_create_blocks)      \
     X(linear) X(linear_add) X(linear_dx) X(linear_dw) X(linear_sum) X(lm_head) X(lm_head_bwd)      \
     X(lm_sample) X(muon) X(attention) X(attention_bwd) X(norm_bwd) X(workspace_bytes) X(add_all) \
-    X(supports) X(weight_create_quantised) X(weight_put) X(weight_quantised_bytes) X(embed_weight)
+    X(supports) X(weight_create_quantised) X(weight_put) X(weight_quantised_bytes) X(embed_weight) \
+    X(conv) X(conv_bwd) X(delta) X(delta_bwd) X(gated_norm) X(gated_norm_bwd) X(multiply)          \
+    X(multiply_bwd)
 // clang-format on
 
 // Set the plan's op if the real backend has it.
@@ -359,7 +383,7 @@ static rlhf_status p_lm_sample(void *ctx, const rlhf_lm_sample *a) {
 
 // `native` is not an op, and the plan leaves it out, because the plan has no real addresses.
 _Static_assert(sizeof(rlhf_compute) ==
-                   offsetof(rlhf_compute, embed_weight) + sizeof(((rlhf_compute *)0)->embed_weight),
+                   offsetof(rlhf_compute, multiply_bwd) + sizeof(((rlhf_compute *)0)->multiply_bwd),
                "an op that is new in the table needs its line here");
 
 rlhf_status rlhf__memory_plan_open(const rlhf_compute *real, struct rlhf__memory_plan **out,

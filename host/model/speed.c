@@ -227,6 +227,11 @@ static double attention_flops(const rlhf_attn *a, const rlhf_ragged *r) {
     return 4.0 * a->heads * a->head_dim * (double)r->total * keys;
 }
 
+// The state decays, is read with the key, changed, and read with the query.
+static double delta_flops(const rlhf_delta *d, uint32_t rows) {
+    return 7.0 * rows * d->heads * d->key_dim * d->value_dim;
+}
+
 int rlhf__speed_measure(const rlhf_compute *t, int32_t dtype, struct rlhf__speed *out) {
     struct trial x = {.t = t, .dtype = dtype};
     *out = (struct rlhf__speed){.product = 0};
@@ -301,6 +306,9 @@ static double bytes_of(const rlhf_call *c) {
     const rlhf_rope *r = c->rope;
     const double weight = (double)c->weight.k * c->weight.n;
     const double head = r ? (double)r->head_dim : 0;
+    if (c->conv) return 12.0 * c->rows * c->conv->channels;
+    if (c->gated_norm) return 12.0 * c->rows * c->gated_norm->heads * c->gated_norm->head_dim;
+    if (c->columns) return 12.0 * c->rows * c->columns->blocks * c->columns->width;
     if (r) return 8 * c->rows * head * (r->heads + (r->kv_heads ? r->kv_heads : r->heads));
     if (c->op == RLHF_COMPUTE_OP(adamw_many)) return 32 * tensors_elements(c->tensors);
     if (c->op == RLHF_COMPUTE_OP(sumsq_many)) return 4 * tensors_elements(c->tensors);
@@ -329,6 +337,10 @@ double rlhf__speed_seconds(const struct rlhf__speed *s, const rlhf_call *c) {
         return attention_flops(c->attn, c->ragged) / s->attention;
     case RLHF_COMPUTE_OP(attention_bwd):
         return 2.5 * attention_flops(c->attn, c->ragged) / s->attention;
+    case RLHF_COMPUTE_OP(delta): // about as fast as attention
+        return delta_flops(c->delta, c->rows) / s->attention;
+    case RLHF_COMPUTE_OP(delta_bwd): // the states twice, and their gradients
+        return 4 * delta_flops(c->delta, c->rows) / s->attention;
     default:
         return bytes_of(c) / s->memory;
     }
