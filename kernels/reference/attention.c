@@ -210,21 +210,7 @@ static rlhf_status attention(void *ctx, const rlhf_attn *attn, const rlhf_ragged
     return rlhf__ref_leave(ctx, st);
 }
 
-static rlhf_status supports(void *ctx, const rlhf_call *from) {
-    struct rlhf__ref *r = ctx;
-    rlhf_call call;
-    rlhf_attn a;
-    RLHF_TRY(rlhf__ref_copy_in(r, "supports", &call, sizeof call, from,
-                               RLHF_SIZE_TO(rlhf_call, tensors)));
-    if (call.op == RLHF_COMPUTE_OP(attention))
-        return rlhf__ref_attn_read(r, "attention", &a, call.attn);
-    if (call.op == RLHF_COMPUTE_OP(attention_bwd))
-        return rlhf__ref_attn_read(r, "attention_bwd", &a, call.attn);
-    return RLHF_OK;
-}
-
 void rlhf__ref_fill_attention(rlhf_compute *t) {
-    t->supports = supports;
     t->kv_store = kv_store;
     t->attention = attention;
 }

@@ -1,9 +1,35 @@
 // table.c: the table of the reference backend: opening and closing it.
 #include "ops.h"
+#include "ragged.h"
 
 #include <rlhf/reference.h>
 
 #include <stdlib.h>
+
+static rlhf_status supports(void *ctx, const rlhf_call *from) {
+    struct rlhf__ref *r = ctx;
+    rlhf_call c;
+    rlhf_attn a;
+    RLHF_TRY(
+        rlhf__ref_copy_in(r, "supports", &c, sizeof c, from, RLHF_SIZE_TO(rlhf_call, tensors)));
+    const char *names[] = {"conv",       "conv_bwd",       "delta",    "delta_bwd",
+                           "gated_norm", "gated_norm_bwd", "multiply", "multiply_bwd"};
+    if (c.op == RLHF_COMPUTE_OP(attention)) return rlhf__ref_attn_read(r, "attention", &a, c.attn);
+    if (c.op == RLHF_COMPUTE_OP(attention_bwd))
+        return rlhf__ref_attn_read(r, "attention_bwd", &a, c.attn);
+    if (c.op == RLHF_COMPUTE_OP(conv) || c.op == RLHF_COMPUTE_OP(conv_bwd))
+        return rlhf__ref_supports_conv(r, names[c.op == RLHF_COMPUTE_OP(conv_bwd)], c.conv);
+    if (c.op == RLHF_COMPUTE_OP(delta) || c.op == RLHF_COMPUTE_OP(delta_bwd))
+        return rlhf__ref_supports_delta(r, names[2 + (c.op == RLHF_COMPUTE_OP(delta_bwd))],
+                                        c.delta);
+    if (c.op == RLHF_COMPUTE_OP(gated_norm) || c.op == RLHF_COMPUTE_OP(gated_norm_bwd))
+        return rlhf__ref_supports_gated_norm(
+            r, names[4 + (c.op == RLHF_COMPUTE_OP(gated_norm_bwd))], c.gated_norm);
+    if (c.op == RLHF_COMPUTE_OP(multiply) || c.op == RLHF_COMPUTE_OP(multiply_bwd))
+        return rlhf__ref_supports_multiply(r, names[6 + (c.op == RLHF_COMPUTE_OP(multiply_bwd))],
+                                           c.columns);
+    return RLHF_OK;
+}
 
 static const rlhf_compute description = {
     .size = sizeof(rlhf_compute),
@@ -28,10 +54,16 @@ static void fill(rlhf_compute *t) {
     rlhf__ref_fill_rows(t);
     rlhf__ref_fill_attention(t);
     rlhf__ref_fill_attention_bwd(t);
+    rlhf__ref_fill_conv(t);
+    rlhf__ref_fill_delta(t);
+    rlhf__ref_fill_delta_bwd(t);
+    rlhf__ref_fill_gated_norm(t);
+    rlhf__ref_fill_multiply(t);
     rlhf__ref_fill_lm_head(t);
     rlhf__ref_fill_lm_head_bwd(t);
     rlhf__ref_fill_lm_sample(t);
     rlhf__ref_fill_optim(t);
+    t->supports = supports;
 }
 
 rlhf_status rlhf_reference_open(const rlhf_host *host, const rlhf_kernels_open *open,

@@ -41,11 +41,11 @@ static void gates(void **state) {
         rlhf_dev x = call_zeros(&k, 64, RLHF_F32), y = call_zeros(&k, 64, RLHF_F32);
         void *ctx = c->ctx;
         refused(c, c->gate(ctx, y, x, 0, RLHF_F32, 2, 8), "gate", "kind 0");
-        refused(c, c->gate(ctx, y, x, RLHF_ACT_RELU2 + 1, RLHF_F32, 2, 8), "gate", "kind 6");
+        refused(c, c->gate(ctx, y, x, RLHF_ACT_SIGMOID + 1, RLHF_F32, 2, 8), "gate", "kind 7");
         refused(c, c->gate(ctx, y, x, RLHF_ACT_SILU, RLHF_I32, 2, 8), "gate", "of i32");
         refused(c, c->gate(ctx, y, x, RLHF_ACT_SILU, RLHF_F32, 2, 0), "gate", "no width");
-        refused(c, c->gate_bwd(ctx, y, x, x, RLHF_ACT_RELU2 + 1, RLHF_F32, 2, 8), "gate_bwd",
-                "kind 6");
+        refused(c, c->gate_bwd(ctx, y, x, x, RLHF_ACT_SIGMOID + 1, RLHF_F32, 2, 8), "gate_bwd",
+                "kind 7");
         refused(c, c->gate_bwd(ctx, y, x, x, RLHF_ACT_SILU, RLHF_I32, 2, 8), "gate_bwd", "of i32");
         refused(c, c->gate_bwd(ctx, y, x, x, RLHF_ACT_SILU, RLHF_F32, 2, -8), "gate_bwd",
                 "a negative width");
