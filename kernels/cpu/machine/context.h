@@ -68,7 +68,7 @@ struct rlhf__lm_kept {
 struct rlhf__cpu {
     rlhf_compute table; // open() returns a pointer to this
     int threads;
-    struct rlhf__pool *pool;             // runs on these threads; NULL if there is only one
+    struct rlhf__threads *workers;       // NULL if there is only one thread
     int isa;                             // enum rlhf__isa of hot.h
     const struct rlhf__bf16_gemms *bf16; // NULL: f32 GEMMs are used instead of bf16 GEMMs
     int bf16_weights;           // 1: a bf16 weight exists, so the run is in bf16 (for Muon)

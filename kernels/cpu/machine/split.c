@@ -1,7 +1,7 @@
 // split.c: see split.h.
 #include "machine/split.h"
 
-#include "machine/pool.h"
+#include "machine/threads.h"
 
 #include <stdatomic.h>
 
@@ -49,7 +49,7 @@ static void run(const struct rlhf__cpu *cpu, int threads, int64_t most, void (*w
                 struct loop *l) {
     l->shares = most < threads ? (int)most : threads;
     if (l->shares > 1)
-        rlhf__pool_run(cpu->pool, l->shares, work, l);
+        rlhf__threads_run(cpu->workers, l->shares, work, l);
     else if (l->shares == 1)
         work(l, 0);
 }

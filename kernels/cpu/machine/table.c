@@ -4,8 +4,8 @@
 #include "context.h"
 #include "cores.h"
 #include "isa.h"
-#include "pool.h"
 #include "reference/instance.h"
+#include "threads.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@
 
 static void context_free(struct rlhf__cpu *cpu) {
     if (!cpu) return;
-    rlhf__pool_destroy(cpu->pool);
+    rlhf__threads_destroy(cpu->workers);
     rlhf__cpu_mem_free_all(cpu);
     free(cpu);
 }
@@ -121,7 +121,7 @@ static rlhf_status context_init(struct rlhf__cpu *cpu, const rlhf_kernels_open *
 }
 
 static rlhf_status start_threads(struct rlhf__cpu *cpu) {
-    const int failed = cpu->threads > 1 ? rlhf__pool_create(cpu->threads, &cpu->pool) : 0;
+    const int failed = cpu->threads > 1 ? rlhf__threads_create(cpu->threads, &cpu->workers) : 0;
     if (!failed) return RLHF_OK;
     return rlhf__cpu_fail(cpu, RLHF_E_NOMEM,
                           "cannot start %d threads: %s; a lower --threads (run.threads), a higher "

@@ -1,6 +1,6 @@
-// pool.c: see pool.h. A futex is better than a condition variable here: nothing is locked, and the
-// caller makes a system call only for threads that sleep.
-#include "machine/pool.h"
+// threads.c: see threads.h. A futex is better than a condition variable here: nothing is locked,
+// and the caller makes a system call only for threads that sleep.
+#include "machine/threads.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -24,18 +24,18 @@
 #define SPIN_NS     ((int64_t)50 * 1000)
 #define SPIN_FEW_NS ((int64_t)2 * 1000) // with more threads than processors
 
-// What a thread of the pool waits for. The caller of a region sets OFFERED. Whoever then sets
-// WAITING, the thread or the caller, does the share.
+// What a thread waits for. The caller of a region sets OFFERED. Whoever then sets WAITING, the
+// thread or the caller, does the share.
 enum { WAITING, ASLEEP, OFFERED, STOP };
 
 struct worker {
     _Alignas(LINE) _Atomic uint32_t state;
     int share;
-    struct rlhf__pool *pool;
+    struct rlhf__threads *all;
     pthread_t thread;
 };
 
-struct rlhf__pool {
+struct rlhf__threads {
     int threads, started; // with the caller; without
     int64_t spin_ns;
     // the region: constant while one of its shares is not finished
@@ -110,26 +110,26 @@ static int take(struct worker *w) {
     return atomic_compare_exchange_strong(&w->state, &offered, WAITING);
 }
 
-static void finish_share(struct rlhf__pool *p) {
-    if (atomic_fetch_sub(&p->left, 1) == 1 && atomic_load(&p->caller_sleeps)) futex_wake(&p->left);
+static void finish_share(struct rlhf__threads *t) {
+    if (atomic_fetch_sub(&t->left, 1) == 1 && atomic_load(&t->caller_sleeps)) futex_wake(&t->left);
 }
 
 static void *worker_main(void *arg) {
     struct worker *w = arg;
-    struct rlhf__pool *p = w->pool;
+    struct rlhf__threads *t = w->all;
     char name[16];
     snprintf(name, sizeof name, "rlhf-cpu-%d", w->share);
     pthread_setname_np(pthread_self(), name);
     for (;;) {
-        uint32_t state = spin(&w->state, WAITING, p->spin_ns);
+        uint32_t state = spin(&w->state, WAITING, t->spin_ns);
         if (state == STOP) return NULL;
         if (state == WAITING && atomic_compare_exchange_strong(&w->state, &state, ASLEEP))
             while (atomic_load(&w->state) == ASLEEP)
                 futex_wait(&w->state, ASLEEP);
         if (!take(w)) continue;
-        if (modes_now() != p->modes) modes_set(p->modes);
-        p->work(p->arg, w->share);
-        finish_share(p);
+        if (modes_now() != t->modes) modes_set(t->modes);
+        t->work(t->arg, w->share);
+        finish_share(t);
     }
 }
 
@@ -140,44 +140,44 @@ static void tell(struct worker *w, uint32_t state) {
 
 // Does the shares that have not begun. The threads begin in ascending order, so the last ones are
 // done first.
-static void help(struct rlhf__pool *p, int shares) {
+static void help(struct rlhf__threads *t, int shares) {
     for (int i = shares - 1; i > 0; i--)
-        if (take(&p->worker[i])) {
-            p->work(p->arg, i);
-            finish_share(p);
+        if (take(&t->worker[i])) {
+            t->work(t->arg, i);
+            finish_share(t);
         }
 }
 
-static void wait_for_all(struct rlhf__pool *p) {
-    uint32_t left = atomic_load(&p->left);
+static void wait_for_all(struct rlhf__threads *t) {
+    uint32_t left = atomic_load(&t->left);
     while (left) {
-        const uint32_t now = spin(&p->left, left, p->spin_ns);
+        const uint32_t now = spin(&t->left, left, t->spin_ns);
         if (now == left) {
-            atomic_store(&p->caller_sleeps, 1);
-            if (atomic_load(&p->left) == left) futex_wait(&p->left, left);
-            atomic_store(&p->caller_sleeps, 0);
+            atomic_store(&t->caller_sleeps, 1);
+            if (atomic_load(&t->left) == left) futex_wait(&t->left, left);
+            atomic_store(&t->caller_sleeps, 0);
         }
-        left = atomic_load(&p->left);
+        left = atomic_load(&t->left);
     }
 }
 
-void rlhf__pool_run(struct rlhf__pool *p, int shares, void (*work)(void *arg, int share),
-                    void *arg) {
-    p->work = work;
-    p->arg = arg;
-    p->modes = modes_now();
-    atomic_store_explicit(&p->left, (uint32_t)shares, memory_order_relaxed);
+void rlhf__threads_run(struct rlhf__threads *t, int shares, void (*work)(void *arg, int share),
+                       void *arg) {
+    t->work = work;
+    t->arg = arg;
+    t->modes = modes_now();
+    atomic_store_explicit(&t->left, (uint32_t)shares, memory_order_relaxed);
     for (int i = 1; i < shares; i++)
-        tell(&p->worker[i], OFFERED);
+        tell(&t->worker[i], OFFERED);
     work(arg, 0);
-    finish_share(p);
+    finish_share(t);
     // Usually the others finish at about the same time, and there is nothing to help with.
-    for (uint32_t left = atomic_load(&p->left), before = left + 1; left && left != before;) {
+    for (uint32_t left = atomic_load(&t->left), before = left + 1; left && left != before;) {
         before = left;
-        left = spin(&p->left, left, 0);
+        left = spin(&t->left, left, 0);
     }
-    if (atomic_load(&p->left)) help(p, shares);
-    wait_for_all(p);
+    if (atomic_load(&t->left)) help(t, shares);
+    wait_for_all(t);
 }
 
 // ---- creation ----
@@ -203,47 +203,47 @@ static void block_signals(sigset_t *before) {
 }
 
 // The new threads inherit the signal mask.
-static int start(struct rlhf__pool *p) {
+static int start(struct rlhf__threads *t) {
     pthread_attr_t attr;
     sigset_t before;
     int failed = pthread_attr_init(&attr);
     if (failed) return failed;
     pthread_attr_setstacksize(&attr, STACK_BYTES);
     block_signals(&before);
-    for (int i = 1; i < p->threads && !failed; i++) {
-        struct worker *w = &p->worker[i];
+    for (int i = 1; i < t->threads && !failed; i++) {
+        struct worker *w = &t->worker[i];
         w->share = i;
-        w->pool = p;
+        w->all = t;
         failed = pthread_create(&w->thread, &attr, worker_main, w);
-        p->started += !failed;
+        t->started += !failed;
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attr);
     return failed;
 }
 
-int rlhf__pool_create(int threads, struct rlhf__pool **out) {
-    const size_t bytes = sizeof(struct rlhf__pool) + (size_t)threads * sizeof(struct worker);
-    struct rlhf__pool *p = aligned_alloc(LINE, bytes);
+int rlhf__threads_create(int threads, struct rlhf__threads **out) {
+    const size_t bytes = sizeof(struct rlhf__threads) + (size_t)threads * sizeof(struct worker);
+    struct rlhf__threads *t = aligned_alloc(LINE, bytes);
     *out = NULL;
-    if (!p) return ENOMEM;
-    memset(p, 0, bytes);
-    p->threads = threads;
-    p->spin_ns = threads > allowed_processors() ? SPIN_FEW_NS : SPIN_NS;
-    const int failed = start(p);
+    if (!t) return ENOMEM;
+    memset(t, 0, bytes);
+    t->threads = threads;
+    t->spin_ns = threads > allowed_processors() ? SPIN_FEW_NS : SPIN_NS;
+    const int failed = start(t);
     if (failed) {
-        rlhf__pool_destroy(p);
+        rlhf__threads_destroy(t);
         return failed;
     }
-    *out = p;
+    *out = t;
     return 0;
 }
 
-void rlhf__pool_destroy(struct rlhf__pool *p) {
-    if (!p) return;
-    for (int i = 1; i <= p->started; i++)
-        tell(&p->worker[i], STOP);
-    for (int i = 1; i <= p->started; i++)
-        pthread_join(p->worker[i].thread, NULL);
-    free(p);
+void rlhf__threads_destroy(struct rlhf__threads *t) {
+    if (!t) return;
+    for (int i = 1; i <= t->started; i++)
+        tell(&t->worker[i], STOP);
+    for (int i = 1; i <= t->started; i++)
+        pthread_join(t->worker[i].thread, NULL);
+    free(t);
 }
