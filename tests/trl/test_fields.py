@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, sys.argv[1])
-from rlhf_host.from_trl import _ALGOS, _entries_of, _table  # noqa: E402
+from rlhf_host._trl_table import ALGOS, entries_of, table  # noqa: E402
 
 MADE = {"default_optim": "adamw_torch_fused", "list": []}  # defaults that are names in the sources
 
@@ -55,10 +55,10 @@ def main():
     inherited = fields(os.path.join(folders[1], "training_args.py"), "TrainingArguments")
     inherited.update(fields(os.path.join(trainers, "base_config.py"), "_BaseConfig"))
     wrong, known = [], set(inherited)
-    for kind in _ALGOS:
+    for kind in ALGOS:
         own = fields(os.path.join(trainers, kind.lower() + "_config.py"), kind + "Config")
         known |= {(kind, name) for name in own}
-        entries = _entries_of(kind)
+        entries = entries_of(kind)
         for name, default in {**inherited, **own}.items():
             entry = entries.get(name)
             if not entry:
@@ -69,7 +69,7 @@ def main():
                 wrong.append(f"{name} of {kind}Config has no row of its own")
         print(f"{kind}Config: {len(own)} fields of its own, {len(set(inherited) | set(own))} in all")
     seen = set()
-    for entry in _table():
+    for entry in table():
         for kind in entry.of:
             if (entry.field, kind) in seen:
                 wrong.append(f"{entry.field} of {kind} has two rows")
