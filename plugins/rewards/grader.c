@@ -1,6 +1,7 @@
 // grader.c: the reward plugin grader.so: graders of the hosted service for reinforcement
 // fine-tuning, from their JSON (docs/rewards/grader.md).
 #include "grader/grades.h"
+#include "http/service.h"
 
 #include <rlhf/log.h>
 #include <rlhf/reward.h>
@@ -8,9 +9,8 @@
 #include <math.h>
 
 struct config {
-    const char *file, *url, *model, *header_env, *ca, *python;
-    int64_t concurrency, repeats;
-    double patience_s;
+    struct rlhf__http_service service;
+    const char *file, *python;
 };
 
 struct grader {
@@ -20,7 +20,7 @@ struct grader {
     struct rlhf__http_options client; // options of the service
     struct rlhf__grader_judge judge;
     struct rlhf__python *python; // [spec.n]
-    char (*pointer)[RLHF__GRADER_PATH + 8];
+    char (*pointer)[RLHF__MEMBERS_PATH + 8];
     int32_t asks; // 1: a grader asks a model
 };
 
@@ -39,26 +39,16 @@ static void destroy(void *self) {
 static rlhf_status open_judge(struct grader *g, const struct rlhf__grader *of) {
     const struct config *c = g->config;
     if (g->asks) return RLHF_OK;
-    if (!c->url)
+    if (!c->service.url)
         return rlhf_failf(g->host, RLHF_E_INVALID,
                           "%s: %s asks the model \"%.60s\"; give url=, a service of chat "
                           "completions that runs it, and perhaps model=, another model",
                           c->file, *of->path ? of->path : "the grader", of->model);
     g->asks = 1;
-    g->client = (struct rlhf__http_options){.url = c->url,
-                                            .header_env = c->header_env,
-                                            .ca = c->ca,
-                                            .concurrency = c->concurrency,
-                                            .repeats = c->repeats,
-                                            .max_answer_mib = 4,
-                                            .connect_timeout_s = 10,
-                                            .patience_s = c->patience_s,
-                                            .backoff_s = 0.5,
-                                            .backoff_max_s = 60,
-                                            .probe = 1};
+    g->client = rlhf__http_service_options(&c->service, 4);
     g->judge.host = g->host;
     g->judge.o = &g->client;
-    g->judge.model = c->model;
+    g->judge.model = c->service.model;
     RLHF_TRY(rlhf__grader_judge_open(&g->judge));
     rlhf_logf(g->host, RLHF_LOG_INFO, "graders of %s ask %s", c->file,
               g->judge.client.target.shown);
@@ -85,7 +75,7 @@ static rlhf_status open_graders(struct grader *g) {
         if (of->type == RLHF__GRADER_PYTHON) RLHF_TRY(open_python(g, k));
         if (of->model) RLHF_TRY(open_judge(g, of));
     }
-    if (!g->config->url || g->asks) return RLHF_OK;
+    if (!g->config->service.url || g->asks) return RLHF_OK;
     return rlhf_failf(g->host, RLHF_E_INVALID,
                       "%s has no grader that asks a model, so leave out url=", g->config->file);
 }
@@ -171,21 +161,12 @@ static const rlhf_opt options[] = {
      .type = RLHF_T_PATH,
      .flags = RLHF_OPT_REQUIRED | RLHF_OPT_TRUSTED,
      .offset = offsetof(struct config, file)},
-    CODE("url", RLHF_T_STR, url,
+    CODE("url", RLHF_T_STR, service.url,
          "for graders that ask a model: a service of chat completions, "
          "http://localhost:8000/v1/chat/completions"),
-    RLHF_OPT_STR(struct config, model, NULL,
+    RLHF_OPT_STR(struct rlhf__http_service, model, NULL,
                  "name of the service's model, in place of the one in the file"),
-    CODE("header_env", RLHF_T_STR, header_env,
-         "environment variable with a header to send, \"Name: value\"; it is never shown"),
-    CODE("ca", RLHF_T_PATH, ca,
-         "PEM file of the authorities that may sign the service's certificate, in place of the "
-         "system's"),
-    RLHF_OPT_I64(struct config, concurrency, 8, 1, 64, "requests at a time"),
-    RLHF_OPT_I64(struct config, repeats, 3, 0, 100,
-                 "how often a request is sent again that is answered with a status 5xx"),
-    RLHF_OPT_F64(struct config, patience_s, 600, 0, 1e7,
-                 "seconds that the run waits for a service that is down or says 429"),
+    RLHF__HTTP_SERVICE_ROWS,
     {.key = "python",
      .help = "for graders in Python: the interpreter, found on PATH or given by path, as one of a "
              "venv is",

@@ -1,6 +1,7 @@
 // rubric.c: the reward plugin rubric.so. A file lists criteria. A judge, which is a service or a
 // program, scores each response by each criterion. The scores are combined into one reward
 // (docs/rewards/rubric.md).
+#include "http/service.h"
 #include "rubric/combine.h"
 #include "rubric/judge_http.h"
 #include "rubric/judge_program.h"
@@ -10,9 +11,9 @@
 #include <string.h>
 
 struct config {
-    const char *file, *url, *model, *command, *record, *header_env, *ca;
-    int64_t max_tokens, concurrency, repeats;
-    double patience_s;
+    struct rlhf__http_service service;
+    const char *file, *command, *record;
+    int64_t max_tokens;
 };
 
 static const struct rlhf__criteria_kind numbers = {
@@ -42,27 +43,17 @@ static void destroy(void *self) {
 
 static rlhf_status open_judge(struct rubric *r) {
     const struct config *c = r->config;
-    if (!c->url == !c->command)
+    if (!c->service.url == !c->command)
         return (r->host->fail)(r->host, RLHF_E_INVALID,
                                "give url=, a service of chat completions, or command=, a program");
     if (c->command) return rlhf__judge_program_open(&r->program, r->host, c->command);
-    if (!c->model)
+    if (!c->service.model)
         return (r->host->fail)(r->host, RLHF_E_INVALID,
                                "url needs model=, the name by which the service knows it");
-    r->client = (struct rlhf__http_options){.url = c->url,
-                                            .header_env = c->header_env,
-                                            .ca = c->ca,
-                                            .concurrency = c->concurrency,
-                                            .repeats = c->repeats,
-                                            .max_answer_mib = 1,
-                                            .connect_timeout_s = 10,
-                                            .patience_s = c->patience_s,
-                                            .backoff_s = 0.5,
-                                            .backoff_max_s = 60,
-                                            .probe = 1};
+    r->client = rlhf__http_service_options(&c->service, 1);
     r->http.host = r->host;
     r->http.o = &r->client;
-    r->http.model = c->model;
+    r->http.model = c->service.model;
     r->http.max_tokens = c->max_tokens;
     return rlhf__judge_http_open(&r->http);
 }
@@ -96,7 +87,7 @@ static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward
     if (st == RLHF_OK) rlhf__combine_say_lost(&a);
     if (st == RLHF_OK) st = rlhf__combine_record(&r->record, &a);
     if (st == RLHF_OK) rlhf__combine_report(&a);
-    if (st == RLHF_OK && r->config->url)
+    if (st == RLHF_OK && r->config->service.url)
         rlhf_metric_add(r->host, "paused", r->http.requests.paused);
     if (st == RLHF_OK) st = rlhf__combine(&a, out);
     rlhf__asks_finish(&a);
@@ -130,25 +121,16 @@ static const rlhf_opt options[] = {
      .type = RLHF_T_PATH,
      .flags = RLHF_OPT_REQUIRED,
      .offset = offsetof(struct config, file)},
-    CODE("url", RLHF_T_STR, url,
+    CODE("url", RLHF_T_STR, service.url,
          "a service of chat completions, http://localhost:8000/v1/chat/completions"),
-    RLHF_OPT_STR(struct config, model, NULL, "name of the service's model"),
+    RLHF_OPT_STR(struct rlhf__http_service, model, NULL, "name of the service's model"),
     CODE("command", RLHF_T_STR, command, "a program that judges, in place of a service"),
     // Not RLHF_T_PATH, because a resumed run compares the files of such options, and this file
     // grows.
     CODE("record", RLHF_T_STR, record,
          "file of answers: questions it has answers to are not repeated; new answers are added"),
     RLHF_OPT_I64(struct config, max_tokens, 256, 1, 65536, "tokens of a service's answer, at most"),
-    CODE("header_env", RLHF_T_STR, header_env,
-         "environment variable with a header to send, \"Name: value\"; it is never shown"),
-    CODE("ca", RLHF_T_PATH, ca,
-         "PEM file of the authorities that may sign the service's certificate, in place of the "
-         "system's"),
-    RLHF_OPT_I64(struct config, concurrency, 8, 1, 64, "requests at a time"),
-    RLHF_OPT_I64(struct config, repeats, 3, 0, 100,
-                 "how often a request is sent again that is answered with a status 5xx"),
-    RLHF_OPT_F64(struct config, patience_s, 600, 0, 1e7,
-                 "seconds that the run waits for a service that is down or says 429"),
+    RLHF__HTTP_SERVICE_ROWS,
 };
 static const rlhf_reward_ops ops = {
     .size = sizeof ops,

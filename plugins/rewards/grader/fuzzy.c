@@ -2,108 +2,13 @@
 #include "grader/fuzzy.h"
 
 #include "grader/lcs.h"
-#include "grader/letters.h"
+#include "grader/ratio.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-// Characters as code points.
-struct letters {
-    uint32_t *of;
-    uint32_t n;
-};
-
 static rlhf_status no_memory(const rlhf_host *h) {
     return (h->fail)(h, RLHF_E_NOMEM, "out of memory");
-}
-
-static rlhf_status letters_init(struct letters *l, const rlhf_host *h, rlhf_str text) {
-    l->n = 0;
-    l->of = h->alloc(h, (text.len + 1) * sizeof *l->of);
-    if (!l->of) return no_memory(h);
-    for (uint64_t at = 0; at < text.len;)
-        l->of[l->n++] = rlhf__letter_next(text, &at);
-    return RLHF_OK;
-}
-
-// ---- ratios of letters ----
-
-#define MOST_WORK 0x1p34 // about 10 s
-
-// 1 - (insertions and deletions that turn one text into the other) / (letters of both).
-static double ratio_of(uint32_t common, uint32_t n_a, uint32_t n_b) {
-    const double all = (double)n_a + n_b;
-    return all > 0 ? 1 - (all - 2.0 * common) / all : 1;
-}
-
-// The larger one; NaN if one of them is.
-static double best_of(double a, double b) { return isnan(a) || a > b ? a : b; }
-
-static rlhf_status ratio(const rlhf_host *h, const struct letters *a, const struct letters *b,
-                         double *out) {
-    uint32_t common;
-    RLHF_TRY(rlhf__lcs_of(h, a->of, a->n, b->of, b->n, &common));
-    *out = ratio_of(common, a->n, b->n);
-    return RLHF_OK;
-}
-
-// The best ratio of the pattern and a part of the text that has as many letters as the pattern, or
-// that has fewer and is at one end of the text. Where a part begins one letter later, its LCS
-// differs by at most 1; and a shorter one has no longer LCS. So parts that cannot be better than
-// the best so far are left out.
-static double best_part(struct rlhf__lcs *l, const int32_t *row, uint32_t n) {
-    double best = 0;
-    for (uint32_t from = 0; from + l->n <= n && best < 1;) {
-        const uint32_t common = rlhf__lcs_length(l, row + from, l->n);
-        best = fmax(best, ratio_of(common, l->n, l->n));
-        const uint32_t better = (uint32_t)(best * l->n) + 1;
-        from += better > common ? better - common : 1;
-    }
-    for (int end = 0; end < 2; end++) { // parts at the end of the text, then those at its beginning
-        uint32_t common = l->n;
-        for (uint32_t most = l->n - 1; most > 0 && best < 1; most--) {
-            const int32_t *part = end ? row : row + n - most;
-            if (common > most) common = most;
-            if (ratio_of(common, l->n, most) <= best) continue;
-            common = rlhf__lcs_length(l, part, most);
-            best = fmax(best, ratio_of(common, l->n, most));
-        }
-    }
-    return best;
-}
-
-static rlhf_status partial_one_way(const rlhf_host *h, const struct letters *shorter,
-                                   const struct letters *longer, double *out) {
-    struct rlhf__lcs l;
-    if (((double)longer->n + shorter->n) * shorter->n * ((double)shorter->n / 64 + 1) > MOST_WORK) {
-        *out = (double)NAN;
-        return RLHF_OK;
-    }
-    int32_t *row = h->alloc(h, ((uint64_t)longer->n + 1) * sizeof *row);
-    rlhf_status st = rlhf__lcs_init(&l, h, shorter->of, shorter->n);
-    if (st == RLHF_OK && !row)
-        st = no_memory(h);
-    else if (st == RLHF_OK) {
-        rlhf__lcs_rows(&l, longer->of, longer->n, row);
-        *out = best_part(&l, row, longer->n);
-    }
-    h->free(h, row);
-    rlhf__lcs_finish(&l);
-    return st;
-}
-
-static rlhf_status partial_ratio(const rlhf_host *h, const struct letters *a,
-                                 const struct letters *b, double *out) {
-    double other = 0;
-    *out = a->n == b->n; // both empty
-    if (a->n && b->n)
-        RLHF_TRY(a->n <= b->n ? partial_one_way(h, a, b, out) : partial_one_way(h, b, a, out));
-    else if (a->n != b->n)
-        *out = 0;
-    if (a->n && a->n == b->n) RLHF_TRY(partial_one_way(h, b, a, &other));
-    *out = best_of(*out, other);
-    return RLHF_OK;
 }
 
 // ---- words ----
@@ -111,7 +16,7 @@ static rlhf_status partial_ratio(const rlhf_host *h, const struct letters *a,
 // Words by their numbers in a pair, sorted. Their texts joined by spaces are `letters`.
 struct list {
     uint32_t *place, n; // place: of a word in the text
-    struct letters letters;
+    struct rlhf__letters letters;
 };
 
 struct words {
@@ -136,7 +41,8 @@ static rlhf_status join(const struct words *w, int of, struct list *l) {
         rlhf__bytes_add(&text, word.ptr, (size_t)word.len);
     }
     const rlhf_status st =
-        text.full ? no_memory(h) : letters_init(&l->letters, h, (rlhf_str){text.data, text.len});
+        text.full ? no_memory(h)
+                  : rlhf__letters_init(&l->letters, h, (rlhf_str){text.data, text.len});
     rlhf__bytes_finish(&text);
     return st;
 }
@@ -214,7 +120,7 @@ static void words_finish(struct words *w) {
 // against these with the others of one text, or of each text.
 static rlhf_status token_ratio(const struct words *w, double *out) {
     const rlhf_host *h = w->pair->host;
-    const struct letters *a = &w->only[0].letters, *b = &w->only[1].letters;
+    const struct rlhf__letters *a = &w->only[0].letters, *b = &w->only[1].letters;
     const uint32_t with = w->common_len + (w->common_len > 0);
     uint32_t common;
     double set;
@@ -222,14 +128,14 @@ static rlhf_status token_ratio(const struct words *w, double *out) {
         *out = 1;
         return RLHF_OK;
     }
-    RLHF_TRY(ratio(h, &w->sorted[0].letters, &w->sorted[1].letters, out));
+    RLHF_TRY(rlhf__ratio(h, &w->sorted[0].letters, &w->sorted[1].letters, out));
     RLHF_TRY(rlhf__lcs_of(h, a->of, a->n, b->of, b->n, &common));
-    set = ratio_of(common + with, a->n + with, b->n + with);
+    set = rlhf__ratio_of(common + with, a->n + with, b->n + with);
     if (w->common) {
-        set = best_of(set, ratio_of(w->common_len, w->common_len, a->n + with));
-        set = best_of(set, ratio_of(w->common_len, w->common_len, b->n + with));
+        set = rlhf__ratio_best(set, rlhf__ratio_of(w->common_len, w->common_len, a->n + with));
+        set = rlhf__ratio_best(set, rlhf__ratio_of(w->common_len, w->common_len, b->n + with));
     }
-    *out = best_of(*out, set);
+    *out = rlhf__ratio_best(*out, set);
     return RLHF_OK;
 }
 
@@ -238,42 +144,42 @@ static rlhf_status partial_token_ratio(const struct words *w, double *out) {
     double other = 0;
     *out = 1;
     if (w->common) return RLHF_OK;
-    RLHF_TRY(partial_ratio(h, &w->sorted[0].letters, &w->sorted[1].letters, out));
+    RLHF_TRY(rlhf__ratio_part(h, &w->sorted[0].letters, &w->sorted[1].letters, out));
     if (w->only[0].n != w->sorted[0].n || w->only[1].n != w->sorted[1].n)
-        RLHF_TRY(partial_ratio(h, &w->only[0].letters, &w->only[1].letters, &other));
-    *out = best_of(*out, other);
+        RLHF_TRY(rlhf__ratio_part(h, &w->only[0].letters, &w->only[1].letters, &other));
+    *out = rlhf__ratio_best(*out, other);
     return RLHF_OK;
 }
 
 // ---- all together ----
 
-static rlhf_status weigh(const struct words *w, const struct letters *a, const struct letters *b,
-                         double *out) {
+static rlhf_status weigh(const struct words *w, const struct rlhf__letters *a,
+                         const struct rlhf__letters *b, double *out) {
     const rlhf_host *h = w->pair->host;
     const double longer = a->n > b->n ? (double)a->n / b->n : (double)b->n / a->n;
     const double part = longer < 8 ? 0.9 : 0.6;
     double other;
-    RLHF_TRY(ratio(h, a, b, out));
+    RLHF_TRY(rlhf__ratio(h, a, b, out));
     if (longer < 1.5) {
         RLHF_TRY(token_ratio(w, &other));
-        *out = best_of(*out, other * 0.95);
+        *out = rlhf__ratio_best(*out, other * 0.95);
         return RLHF_OK;
     }
-    RLHF_TRY(partial_ratio(h, a, b, &other));
-    *out = best_of(*out, other * part);
+    RLHF_TRY(rlhf__ratio_part(h, a, b, &other));
+    *out = rlhf__ratio_best(*out, other * part);
     RLHF_TRY(partial_token_ratio(w, &other));
-    *out = best_of(*out, other * 0.95 * part);
+    *out = rlhf__ratio_best(*out, other * 0.95 * part);
     return RLHF_OK;
 }
 
 rlhf_status rlhf__fuzzy(const struct rlhf__word_pair *p, double *out) {
     struct words w = {.pair = p};
-    struct letters whole[2] = {{NULL, 0}, {NULL, 0}};
+    struct rlhf__letters whole[2] = {{NULL, 0}, {NULL, 0}};
     rlhf_status st = RLHF_OK;
     *out = 0;
     if (!p->n[0] || !p->n[1]) return RLHF_OK;
     for (int of = 0; st == RLHF_OK && of < 2; of++)
-        st = letters_init(&whole[of], p->host, (rlhf_str){p->text[of].data, p->text[of].len});
+        st = rlhf__letters_init(&whole[of], p->host, (rlhf_str){p->text[of].data, p->text[of].len});
     if (st == RLHF_OK) st = compare_words(&w);
     if (st == RLHF_OK) st = weigh(&w, &whole[0], &whole[1], out);
     words_finish(&w);

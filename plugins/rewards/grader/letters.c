@@ -110,3 +110,12 @@ void rlhf__letters_lower(struct rlhf__bytes *to, rlhf_str text) {
     for (uint64_t at = 0; at < text.len;)
         rlhf__letter_put(to, rlhf__letter_lower(rlhf__letter_next(text, &at)));
 }
+
+rlhf_status rlhf__letters_init(struct rlhf__letters *l, const rlhf_host *h, rlhf_str text) {
+    l->n = 0;
+    l->of = h->alloc(h, (text.len + 1) * sizeof *l->of);
+    if (!l->of) return (h->fail)(h, RLHF_E_NOMEM, "out of memory");
+    for (uint64_t at = 0; at < text.len;)
+        l->of[l->n++] = rlhf__letter_next(text, &at);
+    return RLHF_OK;
+}

@@ -20,4 +20,13 @@ void rlhf__letter_put(struct rlhf__bytes *, uint32_t cp);
 // Append the text in lower case. [any]
 void rlhf__letters_lower(struct rlhf__bytes *, rlhf_str text);
 
+// Characters as code points. The caller frees `of` with the host's free.
+struct rlhf__letters {
+    uint32_t *of;
+    uint32_t n;
+};
+
+// Errors: RLHF_E_NOMEM. [any]
+rlhf_status rlhf__letters_init(struct rlhf__letters *, const rlhf_host *, rlhf_str text);
+
 #endif
