@@ -1,34 +1,17 @@
 // test_quantised.c: weights whose rows stay quantised. Their elements are those of the Python
 // package gguf (make_quantised_vectors.py). Every call that accepts such a weight gives the same
-// bits as with a weight that is packed from the dequantised rows. Also tests that wrong arguments
-// are refused.
-#include "kit.h"
+// bits as with a weight that is packed from the dequantised rows.
+#include "quantised_weight.h"
 #include "support/numbers.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { PARTS = 3, RANK = 8 };
-
-struct shape {
-    int32_t k;
-    uint32_t n_parts;
-    int32_t format[PARTS], count[PARTS];
-};
-
-enum {
-    Q8_0 = RLHF_FORMAT_Q8_0,
-    Q4_0 = RLHF_FORMAT_Q4_0,
-    Q4_1 = RLHF_FORMAT_Q4_1,
-    Q4_K = RLHF_FORMAT_Q4_K,
-    Q6_K = RLHF_FORMAT_Q6_K,
-    Q5_0 = RLHF_FORMAT_Q5_0,
-    Q5_1 = RLHF_FORMAT_Q5_1
-};
+enum { RANK = 8 };
 
 // Panels have 8 to 32 columns. The parts begin at whole panels, inside of a panel and at odd rows.
 // The last three have more than one pass of a GEMM and of its backward GEMM.
-static const struct shape shapes[] = {
+static const struct quantised_shape shapes[] = {
     {32, 1, {Q8_0}, {1}},
     {96, 1, {Q8_0}, {70}},
     {96, 1, {Q4_0}, {70}},
@@ -48,69 +31,9 @@ static const struct shape shapes[] = {
 
 static const uint32_t row_counts[] = {1, 3, 33};
 
-static int32_t outputs_of(const struct shape *s) {
-    int32_t n = 0;
-    for (uint32_t p = 0; p < s->n_parts; p++)
-        n += s->count[p];
-    return n;
-}
-
-static rlhf_quantised arguments(const struct shape *s, int32_t dtype) {
-    return (rlhf_quantised){.size = sizeof(rlhf_quantised),
-                            .k = s->k,
-                            .n = outputs_of(s),
-                            .dtype = dtype,
-                            .flags = RLHF_WEIGHT_BACKWARD,
-                            .n_parts = s->n_parts,
-                            .format = s->format,
-                            .count = s->count};
-}
-
-// Random blocks whose scales are ordinary f16 numbers, or denormal ones in some blocks.
-static void fill(uint8_t *to, int32_t format, uint64_t blocks, uint64_t seed) {
-    const uint64_t size = (uint64_t)rlhf_format_bytes(format);
-    const uint64_t first = format == Q6_K ? 208 : 0;
-    const uint64_t halves = format == Q4_1 || format == Q5_1 || format == Q4_K ? 2 : 1;
-    uint64_t x = seed * 0x9e3779b97f4a7c15u + 0x2545f4914f6cdd1du;
-    for (uint64_t i = 0; i < blocks * size; i++) {
-        x ^= x << 13;
-        x ^= x >> 7;
-        x ^= x << 17;
-        to[i] = (uint8_t)(x >> 24);
-    }
-    for (uint64_t b = 0; b < blocks; b++)
-        for (uint64_t h = 0; h < halves; h++) { // an exponent from 2^-8 to 2^-5, or a denormal
-            uint8_t *high = to + b * size + first + 2 * h + 1;
-            *high = b % 11 == 3 ? *high & 0x83 : (uint8_t)((*high & 0x8f) | 0x10) & 0x9f;
-        }
-}
-
-static rlhf_weight *quantised(struct call *k, const struct shape *s, int32_t dtype) {
-    const rlhf_quantised a = arguments(s, dtype);
-    rlhf_weight *w = NULL;
-    rlhf_compute *c = k->c;
-    KIT_OK(c, c->weight_create_quantised(c->ctx, &a, &w));
-    k->weight[k->n_weight++] = w;
-    int32_t from = 0;
-    for (uint32_t p = 0; p < s->n_parts; p++) {
-        const uint64_t row = rlhf_format_row_bytes(s->format[p], s->k);
-        const int32_t n = s->count[p], half = n / 2;
-        uint8_t *blocks = call_host(k, (uint64_t)n * row);
-        const int32_t elements = rlhf_format_elements(s->format[p]);
-        const int32_t each = elements ? s->k / elements : 0; // blocks of a row
-        fill(blocks, s->format[p], (uint64_t)n * (uint64_t)each, p + 1);
-        // in two calls, the later rows first
-        KIT_OK(c, c->weight_put(c->ctx, w, from + half, n - half, blocks + (uint64_t)half * row));
-        if (half) KIT_OK(c, c->weight_put(c->ctx, w, from, half, blocks));
-        memset(blocks, 0xff, (uint64_t)n * row); // because the blocks are copied
-        from += n;
-    }
-    return w;
-}
-
 // The dequantised rows, as the backend computes them.
-static float *rows_of(struct call *k, const rlhf_weight *w, const struct shape *s) {
-    const uint64_t n = (uint64_t)outputs_of(s), all = n * (uint64_t)s->k;
+static float *rows_of(struct call *k, const rlhf_weight *w, const struct quantised_shape *s) {
+    const uint64_t n = (uint64_t)quantised_outputs(s), all = n * (uint64_t)s->k;
     int32_t *ids = call_host(k, n * sizeof *ids);
     for (uint64_t i = 0; i < n; i++)
         ids[i] = (int32_t)i;
@@ -133,7 +56,7 @@ static void elements_are_those_of_gguf(void **state) {
         struct call k = {.c = backends[i % 2]};
         const size_t n = (size_t)numbers_int(from, "elements"),
                      size = (size_t)numbers_int(from, "size");
-        const struct shape s = {(int32_t)n, 1, {numbers_int(from, "format")}, {1}};
+        const struct quantised_shape s = {(int32_t)n, 1, {numbers_int(from, "format")}, {1}};
         uint32_t *bits = call_host(&k, n * sizeof *bits),
                  *bytes = call_host(&k, size * sizeof *bytes);
         uint8_t *blocks = call_host(&k, size);
@@ -141,7 +64,7 @@ static void elements_are_those_of_gguf(void **state) {
         numbers_words(from, "blocks", bytes, size);
         for (size_t b = 0; b < size; b++)
             blocks[b] = (uint8_t)bytes[b];
-        rlhf_weight *w = quantised(&k, &s, RLHF_F32);
+        rlhf_weight *w = quantised_weight(&k, &s, RLHF_F32);
         KIT_OK(k.c, k.c->weight_put(k.c->ctx, w, 0, 1, blocks));
         const float *x = rows_of(&k, w, &s);
         for (size_t e = 0; e < n; e++) {
@@ -161,7 +84,7 @@ static void elements_are_those_of_gguf(void **state) {
 // One call with a weight. Writes its result, which is in host memory, to `to`, and returns the
 // number of elements.
 struct job {
-    const struct shape *s;
+    const struct quantised_shape *s;
     uint32_t rows;
     int32_t dtype, out_dtype;
     int mode; // a case of the call
@@ -179,7 +102,7 @@ static uint64_t read(struct call *k, float *to, rlhf_dev p, uint64_t n, int32_t 
 
 // mode 1: with a bias, and added to the result.
 static uint64_t linear(struct call *k, const struct job *j, const rlhf_weight *w, float *to) {
-    const uint64_t n = (uint64_t)outputs_of(j->s), all = j->rows * n;
+    const uint64_t n = (uint64_t)quantised_outputs(j->s), all = j->rows * n;
     const int32_t adds = j->mode && j->out_dtype == RLHF_F32;
     rlhf_dev out = normal(k, 1, all, j->out_dtype);
     rlhf_dev x = normal(k, 2, j->rows * (uint64_t)j->s->k, j->dtype);
@@ -189,7 +112,7 @@ static uint64_t linear(struct call *k, const struct job *j, const rlhf_weight *w
 }
 
 static uint64_t linear_add(struct call *k, const struct job *j, const rlhf_weight *w, float *to) {
-    const uint64_t n = (uint64_t)outputs_of(j->s), all = j->rows * n;
+    const uint64_t n = (uint64_t)quantised_outputs(j->s), all = j->rows * n;
     rlhf_dev out = call_zeros(k, all, RLHF_F32);
     rlhf_dev x = normal(k, 2, j->rows * (uint64_t)j->s->k, j->dtype);
     KIT_OK(k->c, k->c->linear_add(k->c->ctx, out, normal(k, 4, all, RLHF_F32), x, w,
@@ -200,7 +123,7 @@ static uint64_t linear_add(struct call *k, const struct job *j, const rlhf_weigh
 static uint64_t linear_dx(struct call *k, const struct job *j, const rlhf_weight *w, float *to) {
     const uint64_t all = j->rows * (uint64_t)j->s->k;
     rlhf_dev dx = normal(k, 5, all, j->out_dtype);
-    rlhf_dev dy = normal(k, 6, j->rows * (uint64_t)outputs_of(j->s), j->dtype);
+    rlhf_dev dy = normal(k, 6, j->rows * (uint64_t)quantised_outputs(j->s), j->dtype);
     KIT_OK(k->c, k->c->linear_dx(k->c->ctx, dx, j->out_dtype, j->mode && j->out_dtype == RLHF_F32,
                                  dy, w, j->rows));
     return read(k, to, dx, all, j->out_dtype);
@@ -208,7 +131,7 @@ static uint64_t linear_dx(struct call *k, const struct job *j, const rlhf_weight
 
 // mode 1: across. mode 2: the quantised weight is the second.
 static uint64_t linear_sum(struct call *k, const struct job *j, const rlhf_weight *w, float *to) {
-    const uint64_t in = (uint64_t)j->s->k, n = (uint64_t)outputs_of(j->s);
+    const uint64_t in = (uint64_t)j->s->k, n = (uint64_t)quantised_outputs(j->s);
     const int across = j->mode == 1;
     const uint64_t width = across ? in : n, all = j->rows * width;
     rlhf_weight *low = across ? call_weight(k, call_normal(k, 7, RANK * in, 0.2), j->s->k, RANK,
@@ -239,7 +162,7 @@ static uint64_t lm_head(struct call *k, const struct job *j, const rlhf_weight *
     const rlhf_dist dist = RLHF_DIST(0.7, 0.9, 0, 0);
     int32_t *ids = call_host(k, rows * sizeof *ids);
     for (uint64_t i = 0; i < rows; i++)
-        ids[i] = (int32_t)(i * 7) % outputs_of(j->s);
+        ids[i] = (int32_t)(i * 7) % quantised_outputs(j->s);
     rlhf_dev one[6];
     for (int i = 0; i < 6; i++)
         one[i] = normal(k, 11 + (uint64_t)i, rows, RLHF_F32);
@@ -247,7 +170,7 @@ static uint64_t lm_head(struct call *k, const struct job *j, const rlhf_weight *
     rlhf_lm_head a = {.size = sizeof a,
                       .rows = j->rows,
                       .d = j->s->k,
-                      .vocab = outputs_of(j->s),
+                      .vocab = quantised_outputs(j->s),
                       .dtype = j->dtype,
                       .dist = j->mode ? &whole : &dist,
                       .hidden = normal(k, 17, rows * d, j->dtype),
@@ -281,7 +204,7 @@ static uint64_t lm_sample(struct call *k, const struct job *j, const rlhf_weight
     const rlhf_lm_sample a = {.size = sizeof a,
                               .rows = j->rows,
                               .d = j->s->k,
-                              .vocab = outputs_of(j->s),
+                              .vocab = quantised_outputs(j->s),
                               .dtype = j->dtype,
                               .dist = &whole,
                               .logp_dist = &whole,
@@ -329,7 +252,7 @@ static uint32_t bits_of(float x) {
 
 // Both weights give the same bits in this call.
 static void compare(struct call *k, size_t i, const struct job *j, const rlhf_weight *const w[2]) {
-    const uint64_t most = j->rows * (uint64_t)(j->s->k + outputs_of(j->s) + 4);
+    const uint64_t most = j->rows * (uint64_t)(j->s->k + quantised_outputs(j->s) + 4);
     float *got[2] = {malloc(most * sizeof(float)), malloc(most * sizeof(float))};
     uint64_t n = 0;
     for (int o = 0; o < 2; o++) {
@@ -342,7 +265,7 @@ static void compare(struct call *k, size_t i, const struct job *j, const rlhf_we
         if (bits_of(got[0][e]) != bits_of(got[1][e]))
             fail_msg("%s %d of %s, k %d, n %d, format %d, %u rows, %s to %s: element %llu is %a, "
                      "with the dequantised weight %a",
-                     calls[i].name, j->mode, k->c->detail, j->s->k, outputs_of(j->s),
+                     calls[i].name, j->mode, k->c->detail, j->s->k, quantised_outputs(j->s),
                      j->s->format[0], j->rows, j->dtype == RLHF_F32 ? "f32" : "bf16",
                      j->out_dtype == RLHF_F32 ? "f32" : "bf16", (unsigned long long)e,
                      (double)got[0][e], (double)got[1][e]);
@@ -350,7 +273,7 @@ static void compare(struct call *k, size_t i, const struct job *j, const rlhf_we
     free(got[1]);
 }
 
-static void all_calls(struct call *k, const struct shape *s, int32_t dtype,
+static void all_calls(struct call *k, const struct quantised_shape *s, int32_t dtype,
                       const rlhf_weight *const w[2]) {
     static const int32_t dtypes[] = {RLHF_F32, RLHF_BF16};
     for (size_t i = 0; i < CHECK_COUNT(calls); i++)
@@ -364,9 +287,9 @@ static void all_calls(struct call *k, const struct shape *s, int32_t dtype,
                 }
 }
 
-static int too_large(const rlhf_compute *c, const struct shape *s) {
+static int too_large(const rlhf_compute *c, const struct quantised_shape *s) {
     const char *largest = getenv("RLHF_TEST_LARGEST"); // for slow levels and the emulated device
-    const uint64_t n = (uint64_t)s->k * (uint64_t)outputs_of(s);
+    const uint64_t n = (uint64_t)s->k * (uint64_t)quantised_outputs(s);
     return (largest && n > strtoull(largest, NULL, 10)) ||
            (strcmp(c->name, "reference") == 0 && n > 100000);
 }
@@ -375,16 +298,16 @@ static int too_large(const rlhf_compute *c, const struct shape *s) {
 static void bits_of_the_dense_weight(rlhf_compute *c, rlhf_compute *ref, uint64_t most) {
     for (size_t i = 0; i < CHECK_COUNT(shapes); i++)
         for (int d = 0; d < 2; d++) {
-            const struct shape *s = &shapes[i];
+            const struct quantised_shape *s = &shapes[i];
             const int32_t dtype = d ? RLHF_BF16 : RLHF_F32;
-            const uint64_t all = (uint64_t)s->k * (uint64_t)outputs_of(s);
+            const uint64_t all = (uint64_t)s->k * (uint64_t)quantised_outputs(s);
             struct call k = {.c = c}, r = {.c = ref};
             if (too_large(c, s) || (most && all > most)) continue;
-            const rlhf_weight *w[2] = {quantised(&k, s, dtype), NULL};
+            const rlhf_weight *w[2] = {quantised_weight(&k, s, dtype), NULL};
             const float *x = rows_of(&k, w[0], s);
-            const float *same = rows_of(&r, quantised(&r, s, dtype), s);
+            const float *same = rows_of(&r, quantised_weight(&r, s, dtype), s);
             assert_memory_equal(x, same, all * sizeof *x);
-            w[1] = call_weight(&k, x, s->k, outputs_of(s), dtype,
+            w[1] = call_weight(&k, x, s->k, quantised_outputs(s), dtype,
                                RLHF_WEIGHT_OUT_IN | RLHF_WEIGHT_BACKWARD);
             all_calls(&k, s, dtype, w);
             call_finish(&k);
@@ -405,12 +328,12 @@ static void calls_have_the_bits_of_the_dense_weight(void **state) {
 // Logits in blocks of rows, as with a small budget.
 static void head_in_blocks(void **state) {
     struct kit *kit = *state;
-    const struct shape *s = &shapes[CHECK_COUNT(shapes) - 1];
+    const struct quantised_shape *s = &shapes[CHECK_COUNT(shapes) - 1];
     if (too_large(kit->cpu2, s)) skip();
     rlhf_compute *c = kit_create(kit->kernels_cpu, 2, 0, 1 << 16);
     struct call k = {.c = c};
-    const rlhf_weight *w[2] = {quantised(&k, s, RLHF_F32), NULL};
-    w[1] = call_weight(&k, rows_of(&k, w[0], s), s->k, outputs_of(s), RLHF_F32,
+    const rlhf_weight *w[2] = {quantised_weight(&k, s, RLHF_F32), NULL};
+    w[1] = call_weight(&k, rows_of(&k, w[0], s), s->k, quantised_outputs(s), RLHF_F32,
                        RLHF_WEIGHT_OUT_IN | RLHF_WEIGHT_BACKWARD);
     compare(&k, 4, &(const struct job){s, 150, RLHF_F32, RLHF_F32, 0}, w);
     call_finish(&k);
@@ -423,12 +346,12 @@ static void embedding(void **state) {
     rlhf_compute *backends[] = {kit->ref, kit->cpu2};
     static const double scales[] = {1.0, 25.298221281347036};
     for (size_t i = 0; i < 2 * CHECK_COUNT(shapes); i++) {
-        const struct shape *s = &shapes[i / 2];
+        const struct quantised_shape *s = &shapes[i / 2];
         struct call k = {.c = backends[i % 2]};
         if (too_large(k.c, s)) continue;
         const uint64_t d = (uint64_t)s->k, n = 5;
-        const int32_t last = outputs_of(s) - 1, ids[] = {last, 0, last / 2, last, last / 3};
-        rlhf_weight *w = quantised(&k, s, i % 3 ? RLHF_BF16 : RLHF_F32);
+        const int32_t last = quantised_outputs(s) - 1, ids[] = {last, 0, last / 2, last, last / 3};
+        rlhf_weight *w = quantised_weight(&k, s, i % 3 ? RLHF_BF16 : RLHF_F32);
         const float *x = rows_of(&k, w, s);
         rlhf_dev at = call_ints(&k, ids, n),
                  table = call_floats(&k, x, d * (uint64_t)(last + 1), RLHF_F32);
@@ -446,36 +369,12 @@ static void embedding(void **state) {
     }
 }
 
-// ---- sizes and errors ----
-
-// A weight takes as many bytes as weight_quantised_bytes says. On other backends than the
-// reference, which also keeps the elements, this is not much more than the blocks.
-static void sizes(void **state) {
-    struct kit *kit = *state;
-    rlhf_compute *backends[] = {kit->ref, kit->cpu2};
-    static const struct shape s = {1024, 2, {Q4_K, Q6_K}, {192, 64}};
-    for (size_t b = 0; b < 2; b++)
-        for (int d = 0; d < 2; d++) {
-            struct call k = {.c = backends[b]};
-            const rlhf_quantised a = arguments(&s, d ? RLHF_BF16 : RLHF_F32);
-            const uint64_t before = k.c->bytes_in_use(k.c->ctx);
-            quantised(&k, &s, a.dtype);
-            const uint64_t bytes = k.c->weight_quantised_bytes(k.c->ctx, &a);
-            assert_int_equal(k.c->bytes_in_use(k.c->ctx) - before, bytes);
-            const uint64_t blocks =
-                192 * rlhf_format_row_bytes(Q4_K, s.k) + 64 * rlhf_format_row_bytes(Q6_K, s.k);
-            if (b && (bytes < blocks || bytes > blocks + blocks / 32))
-                fail_msg("%llu bytes for %llu of blocks", (unsigned long long)bytes,
-                         (unsigned long long)blocks);
-            call_finish(&k);
-            assert_int_equal(k.c->bytes_in_use(k.c->ctx), before);
-        }
-}
+// ---- workspaces ----
 
 // workspace_bytes of a product with this weight.
 static uint64_t workspaces_of(rlhf_compute *c, const struct job *j, uint32_t op,
                               const rlhf_linear_sum *sum) {
-    const rlhf_quantised a = arguments(j->s, j->dtype);
+    const rlhf_quantised a = quantised_arguments(j->s, j->dtype);
     const rlhf_call_weight low = {
         .k = RANK, .n = a.n, .dtype = a.dtype, .flags = RLHF_WEIGHT_OUT_IN | RLHF_WEIGHT_BACKWARD};
     const rlhf_call call = {.size = sizeof call,
@@ -504,13 +403,13 @@ static void workspaces(void **state) {
                                    RLHF_COMPUTE_OP(linear_sum)};
     call_fn *const of_op[] = {linear, linear_dx, linear_sum};
     for (size_t i = 0; i < 24; i++) {
-        const struct shape *s = &shapes[8 + i % 2]; // whole panels in each part, or not
+        const struct quantised_shape *s = &shapes[8 + i % 2]; // whole panels in each part, or not
         rlhf_compute *c = kit_create(kit->kernels_cpu, 2, 0, 0);
         struct call k = {.c = c};
         const struct job j = {s, i / 2 % 2 ? 33 : 1, i / 4 % 2 ? RLHF_BF16 : RLHF_F32, RLHF_F32, 0};
         const size_t op = i / 8;
-        float *to = call_host(&k, j.rows * (uint64_t)(s->k + outputs_of(s)) * sizeof *to);
-        rlhf_weight *w = quantised(&k, s, j.dtype);
+        float *to = call_host(&k, j.rows * (uint64_t)(s->k + quantised_outputs(s)) * sizeof *to);
+        rlhf_weight *w = quantised_weight(&k, s, j.dtype);
         const uint64_t before = c->bytes_in_use(c->ctx);
         const uint32_t weights = k.n_weight, hosts = k.n_host;
         const rlhf_linear_sum sum = {.size = sizeof sum,
@@ -535,121 +434,13 @@ static void workspaces(void **state) {
     }
 }
 
-#define BAD(member, value, what)                                                                   \
-    do {                                                                                           \
-        rlhf_quantised bad = good;                                                                 \
-        bad.member = value;                                                                        \
-        w = NULL;                                                                                  \
-        kit_refused(c, c->weight_create_quantised(c->ctx, &bad, &w), RLHF_E_INVALID, what);        \
-        assert_null(w);                                                                            \
-        assert_int_equal(c->weight_quantised_bytes(c->ctx, &bad), 0);                              \
-    } while (0)
-
-static void bad_creation(rlhf_compute *c) {
-    static const int32_t format[] = {Q4_K, Q6_K}, count[] = {10, 6}, less[] = {10, 5};
-    static const int32_t none[] = {16, 0}, negative[] = {20, -4};
-    static const int32_t f32[] = {Q4_K, RLHF_FORMAT_F32}, unknown[] = {Q4_K, 8},
-                         below[] = {-1, Q4_K};
-    const rlhf_quantised good = {sizeof good, 256, 16, RLHF_F32, 0, 2, format, count};
-    rlhf_weight *w = NULL;
-    BAD(k, 128, "k that is not a multiple of a block");
-    BAD(k, 0, "k of 0");
-    BAD(k, -256, "a negative k");
-    BAD(n, 17, "fewer rows in the parts than in the weight");
-    BAD(count, less, "parts of too few rows");
-    BAD(count, none, "a part without rows");
-    BAD(count, negative, "a part of negative size");
-    BAD(n_parts, 0, "no parts");
-    BAD(format, f32, "an f32 part");
-    BAD(format, unknown, "an unknown format");
-    BAD(format, below, "a negative format");
-    BAD(dtype, RLHF_I32, "a dtype");
-    BAD(flags, 4, "a flag");
-    BAD(size, 8, "a small struct");
-}
-
-static void bad_calls(rlhf_compute *c) {
-    static const struct shape s = {256, 2, {Q4_K, Q8_0}, {10, 6}};
-    struct call k = {.c = c};
-    const rlhf_quantised a = arguments(&s, RLHF_F32);
-    uint8_t *blocks = call_host(&k, 16 * rlhf_format_row_bytes(Q8_0, 256));
-    rlhf_dev x = call_zeros(&k, (uint64_t)256 * 16, RLHF_F32),
-             y = call_zeros(&k, (uint64_t)256 * 16, RLHF_F32);
-    rlhf_weight *w = NULL;
-    KIT_OK(c, c->weight_create_quantised(c->ctx, &a, &w));
-    k.weight[k.n_weight++] = w;
-    const int32_t bad = RLHF_E_INVALID;
-    kit_refused(c, c->weight_put(c->ctx, w, 8, 3, blocks), bad, "rows of two parts");
-    kit_refused(c, c->weight_put(c->ctx, w, 14, 3, blocks), bad, "rows past the end");
-    kit_refused(c, c->weight_put(c->ctx, w, -1, 2, blocks), bad, "a negative row");
-    kit_refused(c, c->weight_put(c->ctx, w, 0, 0, blocks), bad, "no rows");
-    kit_refused(c, c->weight_put(c->ctx, w, 3, INT32_MAX, blocks), bad, "too many rows");
-    KIT_OK(c, c->weight_put(c->ctx, w, 0, 10, blocks));
-    KIT_OK(c, c->weight_put(c->ctx, w, 10, 5, blocks));
-    kit_refused(c, c->linear(c->ctx, y, RLHF_F32, 0, x, w, NULL, 1), bad, "a row that is missing");
-    rlhf_dev id = call_ints(&k, (const int32_t[]){3}, 1);
-    kit_refused(c, c->embed_weight(c->ctx, y, id, w, 1.0, 1), bad, "a row that is missing");
-    KIT_OK(c, c->weight_put(c->ctx, w, 15, 1, blocks));
-    KIT_OK(c, c->linear(c->ctx, y, RLHF_F32, 0, x, w, NULL, 1));
-    kit_refused(c, c->linear_dw(c->ctx, y, NULL, x, x, w, 1), bad, "linear_dw");
-    kit_refused(c, c->weight_pack(c->ctx, w, x), bad, "weight_pack");
-    const rlhf_dist whole = RLHF_DIST_WHOLE;
-    const rlhf_lm_head head = {.size = sizeof head,
-                               .rows = 1,
-                               .d = 256,
-                               .vocab = 16,
-                               .dtype = RLHF_F32,
-                               .dist = &whole,
-                               .hidden = x,
-                               .weight = w,
-                               .target = id,
-                               .logp = y,
-                               .d_logp = y,
-                               .d_weight = y};
-    kit_refused(c, c->lm_head_bwd(c->ctx, &head), bad, "lm_head_bwd with d_weight");
-    rlhf_weight *dense = call_weight(&k, call_normal(&k, 1, 256, 1.0), 16, 16, RLHF_F32, 0);
-    kit_refused(c, c->weight_put(c->ctx, dense, 0, 1, blocks), bad, "weight_put of a dense weight");
-    kit_refused(c, c->embed_weight(c->ctx, y, id, dense, 1.0, 1), bad,
-                "embed_weight of a dense weight");
-    call_finish(&k);
-}
-
-static void wrong_arguments(void **state) {
-    struct kit *kit = *state;
-    rlhf_compute *backends[] = {kit->ref, kit->cpu2};
-    for (size_t b = 0; b < 2; b++) {
-        bad_creation(backends[b]);
-        bad_calls(backends[b]);
-    }
-}
-
-// An id outside of the weight is refused, at the latest by sync.
-static void bad_ids(void **state) {
-    struct kit *kit = *state;
-    rlhf_compute *backends[] = {kit->ref, kit->cpu2};
-    static const struct shape s = {256, 2, {Q4_K, Q8_0}, {10, 6}};
-    for (size_t i = 0; i < 4; i++) {
-        struct call k = {.c = backends[i % 2]};
-        const int32_t id = i < 2 ? 16 : -1;
-        rlhf_weight *w = quantised(&k, &s, RLHF_F32);
-        rlhf_dev y = call_zeros(&k, 256, RLHF_F32), ids = call_ints(&k, &id, 1);
-        rlhf_status st = k.c->embed_weight(k.c->ctx, y, ids, w, 1.0, 1);
-        if (st == RLHF_OK) st = k.c->sync(k.c->ctx);
-        kit_refused(k.c, st, RLHF_E_INVALID, "an id outside of the weight");
-        call_finish(&k);
-    }
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(elements_are_those_of_gguf),
         cmocka_unit_test(calls_have_the_bits_of_the_dense_weight),
         cmocka_unit_test(head_in_blocks),
         cmocka_unit_test(embedding),
-        cmocka_unit_test(sizes),
         cmocka_unit_test(workspaces),
-        cmocka_unit_test(wrong_arguments),
-        cmocka_unit_test(bad_ids),
     };
     return cmocka_run_group_tests_name("kernels: quantised", tests, kit_setup, kit_teardown);
 }
