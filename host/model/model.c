@@ -142,11 +142,13 @@ static rlhf_status check_param(const struct rlhf__model *m, uint32_t i, const rl
                           "%s sets bit %d of the flags of its parameter '%s', which this host does "
                           "not know",
                           plugin, __builtin_ctz(p->flags & ~(uint32_t)RLHF_PARAM_KNOWN), name);
-    if (p->group < RLHF_PARAM_TRUNK || p->group > RLHF_PARAM_ADAPTER || p->init > RLHF_INIT_UNIFORM)
+    if (p->group < RLHF_PARAM_TRUNK || p->group > RLHF_PARAM_ADAPTER ||
+        p->init > RLHF_INIT_LOG_UNIFORM)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                           "%s: its parameter '%s' is of group %d and init %u; 0 to %d and 0 to %d "
                           "are known to this host",
-                          plugin, name, p->group, p->init, RLHF_PARAM_ADAPTER, RLHF_INIT_UNIFORM);
+                          plugin, name, p->group, p->init, RLHF_PARAM_ADAPTER,
+                          RLHF_INIT_LOG_UNIFORM);
     const int32_t elements = rlhf_format_elements(p->format);
     const int kept = p->format != RLHF_FORMAT_F32;
     if (elements < 1 ||

@@ -7,6 +7,7 @@
 #include "weights/safetensors_writer.h"
 
 #include <math.h>
+#include <rlhf/exact.h>
 #include <rlhf/rng.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -266,7 +267,10 @@ static void draw_piece(const struct rlhf__draw *how, const rlhf_param *p, float 
     if (how->uniform || p->init == RLHF_INIT_NORMAL || p->init == RLHF_INIT_ORTHOGONAL)
         rlhf__draw(how, x, at, n);
     if (p->init == RLHF_INIT_ORTHOGONAL) orthogonal(x, x + n, p, n);
+    const double low = 0.01; // of RLHF_INIT_LOG_UNIFORM
     for (size_t i = 0; i < n; i++) {
+        if (p->init == RLHF_INIT_LOG_UNIFORM)
+            x[i] = (float)rlhf_log(low + (p->init_std - low) * ((double)x[i] + 1) / 2);
         if (p->init == RLHF_INIT_ONE) x[i] = 1;
         if (p->init == RLHF_INIT_NORMAL) x[i] *= (float)p->init_std;
     }
@@ -276,11 +280,12 @@ static rlhf_status draw_all(const struct rlhf__model *m, const rlhf_param *p, rl
                             size_t most, struct rlhf__error *err) {
     char stream[512];
     snprintf(stream, sizeof stream, "init:%s", p->name);
+    const int logs = p->init == RLHF_INIT_LOG_UNIFORM;
     const struct rlhf__draw how = {.seed = m->env->seed,
                                    .stream = rlhf_rng_stream(stream),
-                                   .uniform = p->init == RLHF_INIT_UNIFORM,
+                                   .uniform = logs || p->init == RLHF_INIT_UNIFORM,
                                    .threads = m->env->threads,
-                                   .bound = p->init_std};
+                                   .bound = logs ? 1 : p->init_std};
     const size_t all = (size_t)rlhf__param_count(p);
     for (size_t at = 0; at < all; at += most) {
         const size_t n = all - at < most ? all - at : most;

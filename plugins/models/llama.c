@@ -16,12 +16,15 @@ enum family {
     GRANITE_HYBRID,
     PHI3,
     OLMO2,
-    OLMO3
+    OLMO3,
+    LFM2,
+    QWEN3_5
 };
 static const char *const names[] = {
     "llama",  "mistral",    "qwen2",       "qwen3",   "smollm3",
     "gemma2", "vaultgemma", "gemma3_text", "granite", "granitemoehybrid",
-    "phi3",   "olmo2",      "olmo3",       NULL};
+    "phi3",   "olmo2",      "olmo3",       "lfm2",    "qwen3_5_text",
+    NULL};
 
 // Granite 4: gate and up projection are one tensor.
 static const struct rlhf_tf_name hybrid_layers[] = {
@@ -47,6 +50,57 @@ static const struct rlhf_tf_name phi_layers[] = {
     {RLHF_TF_PROJ_W, RLHF_TF_ALL, "self_attn.o_proj.weight"},
     {RLHF_TF_N2_G, RLHF_TF_ALL, "post_attention_layernorm.weight"},
     {RLHF_TF_FC_W, RLHF_TF_ALL, "mlp.gate_up_proj.weight"},
+    {RLHF_TF_OUT_W, RLHF_TF_ALL, "mlp.down_proj.weight"},
+    {0, RLHF_TF_ALL, NULL}};
+
+// LFM2 calls everything by another name.
+// clang-format off
+#define LFM2_MLP                                                                                   \
+    {RLHF_TF_N1_G, RLHF_TF_ALL, "operator_norm.weight"},                                           \
+    {RLHF_TF_N2_G, RLHF_TF_ALL, "ffn_norm.weight"},                                                \
+    {RLHF_TF_FC_W, RLHF_TF_GATE, "feed_forward.w1.weight"},                                        \
+    {RLHF_TF_FC_W, RLHF_TF_UP, "feed_forward.w3.weight"},                                          \
+    {RLHF_TF_OUT_W, RLHF_TF_ALL, "feed_forward.w2.weight"},                                        \
+    {0, RLHF_TF_ALL, NULL}
+// clang-format on
+static const struct rlhf_tf_name lfm2_globals[] = {
+    {RLHF_TF_WTE, RLHF_TF_ALL, "model.embed_tokens.weight"},
+    {RLHF_TF_FINAL_G, RLHF_TF_ALL, "model.embedding_norm.weight"},
+    {RLHF_TF_LM, RLHF_TF_ALL, "lm_head.weight"},
+    {RLHF_TF_SCORE_W, RLHF_TF_ALL, "score.weight"},
+    {0, RLHF_TF_ALL, NULL}};
+static const struct rlhf_tf_name lfm2_layers[] = {
+    {RLHF_TF_QKV_W, RLHF_TF_QUERIES, "self_attn.q_proj.weight"},
+    {RLHF_TF_QKV_W, RLHF_TF_KEYS, "self_attn.k_proj.weight"},
+    {RLHF_TF_QKV_W, RLHF_TF_VALUES, "self_attn.v_proj.weight"},
+    {RLHF_TF_QN_G, RLHF_TF_ALL, "self_attn.q_layernorm.weight"},
+    {RLHF_TF_KN_G, RLHF_TF_ALL, "self_attn.k_layernorm.weight"},
+    {RLHF_TF_PROJ_W, RLHF_TF_ALL, "self_attn.out_proj.weight"},
+    LFM2_MLP};
+static const struct rlhf_tf_name lfm2_convs[] = {
+    {RLHF_TF_QKV_W, RLHF_TF_ALL, "conv.in_proj.weight"},
+    {RLHF_TF_QKV_B, RLHF_TF_ALL, "conv.in_proj.bias"},
+    {RLHF_TF_CONV_W, RLHF_TF_ALL, "conv.conv.weight"},
+    {RLHF_TF_CONV_B, RLHF_TF_ALL, "conv.conv.bias"},
+    {RLHF_TF_PROJ_W, RLHF_TF_ALL, "conv.out_proj.weight"},
+    {RLHF_TF_PROJ_B, RLHF_TF_ALL, "conv.out_proj.bias"},
+    LFM2_MLP};
+
+// Qwen3.5: the layers with the delta rule; the others have Llama's names.
+static const struct rlhf_tf_name delta_layers[] = {
+    {RLHF_TF_N1_G, RLHF_TF_ALL, "input_layernorm.weight"},
+    {RLHF_TF_QKV_W, RLHF_TF_DELTA_QKV, "linear_attn.in_proj_qkv.weight"},
+    {RLHF_TF_QKV_W, RLHF_TF_DELTA_Z, "linear_attn.in_proj_z.weight"},
+    {RLHF_TF_QKV_W, RLHF_TF_DELTA_B, "linear_attn.in_proj_b.weight"},
+    {RLHF_TF_QKV_W, RLHF_TF_DELTA_A, "linear_attn.in_proj_a.weight"},
+    {RLHF_TF_CONV_W, RLHF_TF_ALL, "linear_attn.conv1d.weight"},
+    {RLHF_TF_A_LOG, RLHF_TF_ALL, "linear_attn.A_log"},
+    {RLHF_TF_DT_BIAS, RLHF_TF_ALL, "linear_attn.dt_bias"},
+    {RLHF_TF_MIX_G, RLHF_TF_ALL, "linear_attn.norm.weight"},
+    {RLHF_TF_PROJ_W, RLHF_TF_ALL, "linear_attn.out_proj.weight"},
+    {RLHF_TF_N2_G, RLHF_TF_ALL, "post_attention_layernorm.weight"},
+    {RLHF_TF_FC_W, RLHF_TF_GATE, "mlp.gate_proj.weight"},
+    {RLHF_TF_FC_W, RLHF_TF_UP, "mlp.up_proj.weight"},
     {RLHF_TF_OUT_W, RLHF_TF_ALL, "mlp.down_proj.weight"},
     {0, RLHF_TF_ALL, NULL}};
 
@@ -118,6 +172,21 @@ static const struct rlhf_tf_family families[] = {
                .full_every = 4,
                .rope_theta = 5e5,
                .sliding_theta = 5e5},
+    // also LFM2.5: mostly gated short convolutions (Liquid AI 2025)
+    [LFM2] = {.reads = RLHF_TF_READS_SHORT_CONV | RLHF_TF_NEEDS_KV_HEADS,
+              .globals = lfm2_globals,
+              .layers = lfm2_layers,
+              .state_layers = lfm2_convs,
+              .qk_norm = RLHF_TF_QK_NORM_HEAD,
+              .tied = 1,
+              .rope_theta = 1e6},
+    // also Qwen3.6, without images: gated delta rule (Yang et al. 2024) in three of four layers
+    [QWEN3_5] = {.reads =
+                     RLHF_TF_READS_ATTENTION_BIAS | RLHF_TF_READS_DELTA | RLHF_TF_NEEDS_KV_HEADS,
+                 .state_layers = delta_layers,
+                 .norm_offset = 1,
+                 .qk_norm = RLHF_TF_QK_NORM_HEAD,
+                 .head_dim = 256},
 };
 
 struct config {
@@ -142,7 +211,8 @@ static const rlhf_plugin descriptor = {
     .version = RLHF_SDK_VERSION,
     .summary =
         "llama, mistral, qwen2, qwen3, smollm3, gemma2, vaultgemma, gemma3_text, granite, "
-        "granitemoehybrid, phi3, olmo2, olmo3: causal language model and sequence classifier",
+        "granitemoehybrid, phi3, olmo2, olmo3, lfm2, qwen3_5_text: causal language model and "
+        "sequence classifier",
     .vendor = "rlhf-host",
     .license = "Apache-2.0",
     RLHF_TF_PLUGIN(struct config, opts, create),

@@ -263,7 +263,7 @@ static void refused(void **state) {
         {"smollm3", "s/\\[1, 0\\]/[1]/", "no_rope_layers has items for 1 of the 2 layers"},
         {"granite", "s/\"attention\"]/\"mamba\"]/",
          "layer_types must be a list of any of full_attention, sliding_attention, attention, "
-         "found "},
+         "conv, linear_attention, found "},
         {"granite", "s/\"num_local_experts\": 0/\"num_local_experts\": 8/",
          "num_local_experts 8 is not implemented"},
         {"phi3", "s/\\[1.5, 40\\]/[1.5, 0]/", "rope_scaling.long_factor must be a list of numbers"},
@@ -275,7 +275,8 @@ static void refused(void **state) {
         {"olmo3", "s/500000/100/", "rope_theta is 100, and it is not clear"},
         {"qwen3", "s/\"qwen3\"/\"qwen3_moe\"/",
          "model_type 'qwen3_moe' is not supported; supported: distilbert, gemma2, gemma3_text, "
-         "gpt2, granite, granitemoehybrid, llama, mistral, olmo2, olmo3, phi3, qwen2, qwen3, "
+         "gpt2, granite, granitemoehybrid, lfm2, llama, mistral, olmo2, olmo3, phi3, qwen2, "
+         "qwen3, qwen3_5_text, "
          "smollm3, vaultgemma"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

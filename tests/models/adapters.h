@@ -15,7 +15,7 @@ struct adapted {
     int32_t rank, n_labels, value_kind, stored_in_out;
     uint32_t heads;
 };
-enum { N_ADAPTED = 10, ADAPTED_HEADS = 5 };
+enum { N_ADAPTED = 14, ADAPTED_HEADS = 5 };
 #define ADAPTED_SCALE 1.75
 extern const struct adapted adapted_kinds[N_ADAPTED];
 extern const struct setting adapted_untied_qwen2[];

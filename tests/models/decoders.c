@@ -148,6 +148,34 @@ static const struct setting vaultgemma[] = {
 const struct setting gemma2_score[] = {
     CAPPED, {"final_logit_softcapping", "2"}, {"pad_token_id", "29"}, END};
 
+#define LFM2 SHAPE, {"num_attention_heads", "4"}, {"num_key_value_heads", "2"}
+const struct setting tiny_lfm2[] = {
+    LFM2, {"layer_types", "conv,full_attention"}, {"block_auto_adjust_ff_dim", "0"}, END};
+const struct setting biased_lfm2[] = {
+    LFM2, {"full_attn_idxs", "0"}, {"conv_bias", "1"}, {"conv_L_cache", "4"}, {"block_ff_dim", "29"},
+    {"block_multiple_of", "6"}, {"block_ffn_dim_multiplier", "1.1"}, {"tie_embedding", "false"},
+    {"norm_eps", "1e-3"}, {"rope_theta", "100"}, END};
+#define DELTA                                                                                      \
+    WIDE, {"linear_num_key_heads", "2"}, {"linear_key_head_dim", "8"},                             \
+    {"linear_value_head_dim", "6"}
+const struct setting tiny_qwen3_5[] = {
+    DELTA, {"linear_num_value_heads", "4"}, {"full_attention_interval", "2"}, END};
+const struct setting biased_qwen3_5[] = {
+    DELTA, {"linear_num_value_heads", "2"}, {"layer_types", "full_attention,linear_attention"},
+    {"attention_bias", "1"}, {"tie_word_embeddings", "true"}, {"linear_conv_kernel_dim", "3"},
+    {"rms_norm_eps", "1e-3"}, ROPE("rope_theta", "100"), ROPE("partial_rotary_factor", "0.5"), END};
+
+#define WIDER                                                                                      \
+    {"vocab_size", "1037"}, {"intermediate_size", "112"}, {"num_hidden_layers", "3"},              \
+    {"num_attention_heads", "6"}, {"num_key_value_heads", "2"}, {"max_position_embeddings", "96"}
+const struct setting wider_lfm2[] = {
+    WIDER, {"hidden_size", "96"}, {"full_attn_idxs", "1"}, {"block_multiple_of", "16"}, END};
+const struct setting wider_qwen3_5[] = {
+    WIDER, {"hidden_size", "80"}, {"head_dim", "16"}, {"partial_rotary_factor", "0.5"},
+    {"linear_num_key_heads", "2"}, {"linear_num_value_heads", "4"}, {"linear_key_head_dim", "32"},
+    {"linear_value_head_dim", "48"}, {"full_attention_interval", "2"},
+    {"tie_word_embeddings", "true"}, END};
+
 const struct decoder decoders[N_DECODERS] = {
     {"llama", "llama", llama, 0, 0},
     {"llama_bias", "llama", llama_bias, 0, 0},
@@ -171,6 +199,10 @@ const struct decoder decoders[N_DECODERS] = {
     {"olmo2", "olmo2", tiny_olmo2, 0, 0},
     {"olmo2_tied", "olmo2", olmo2_tied, 0, 0},
     {"olmo3", "olmo3", tiny_olmo3, 0, 0},
+    {"lfm2", "lfm2", tiny_lfm2, 0, 0},
+    {"lfm2_bias", "lfm2", biased_lfm2, 0, 0},
+    {"qwen3_5", "qwen3_5_text", tiny_qwen3_5, 0, 0},
+    {"qwen3_5_bias", "qwen3_5_text", biased_qwen3_5, 0, 0},
     {"granite", "outside_family", outside_granite, 0, 0},
     {"smollm3", "outside_family", outside_no_rope, 0, 0},
     {"olmo2", "outside_family", outside_olmo2, 0, 0},

@@ -11,7 +11,7 @@ struct decoder {
     int32_t partly, reserved;
 };
 
-enum { N_DECODERS = 32 };
+enum { N_DECODERS = 36 };
 extern const struct decoder decoders[N_DECODERS];
 // Two models that together cover everything. tiny_qwen2 has grouped heads, biases and a tied head.
 // tiny_qwen3 has norms of heads, wide heads, an untied head and stretched positions.
@@ -33,6 +33,12 @@ extern const struct setting tiny_phi3[], long_phi3[];
 extern const struct setting tiny_olmo2[];
 // the same with windows and positions by kind of layer
 extern const struct setting tiny_olmo3[];
+// a gated short convolution and attention; the delta rule and attention with gates
+extern const struct setting tiny_lfm2[], tiny_qwen3_5[];
+// the same with biases; attention comes first
+extern const struct setting biased_lfm2[], biased_qwen3_5[];
+// as wide as wider_qwen3
+extern const struct setting wider_lfm2[], wider_qwen3_5[];
 // pad_token_id 29
 extern const struct setting llama_score[], qwen3_score[], smollm3_score[], gemma2_score[],
     phi3_score[], olmo2_score[];

@@ -2,6 +2,7 @@
 """Vectors for tests/models, made by PyTorch and transformers in float64.
 
     python3 make_vectors.py > vectors.bin
+    python3 make_vectors.py lfm2 qwen3_5 >> vectors.bin     (only these)
 
 Parameters are not stored: both sides compute them with Philox 4x32-10 (seed 7, stream = FNV-1a of the name, four
 values a block), uniform in +-0.3; norm gains are 1 plus such a number (Gemma's are
@@ -9,7 +10,8 @@ stored without the 1). The file is a list of records: name length,
 name ("MODEL/TENSOR"), count (little-endian u32), then count float32. Made with PyTorch 2.15 and transformers 5.23; other recent
 versions agree to float32 precision. The last bits depend on the CPU, because norms, rotary positions and softmax of transformers are in
 float32 in every dtype, and PyTorch rounds them differently with AVX2 and AVX-512 (ATEN_CPU_CAPABILITY): most records here were
-made with AVX-512, those of gemma2, vaultgemma, phi3 and olmo2 with AVX2.
+made with AVX-512, those of gemma2, vaultgemma, phi3 and olmo2 with AVX2. The gated delta rule of transformers is in float32 too; here
+it is computed in float64, token by token.
 """
 import struct
 import sys
@@ -53,6 +55,8 @@ def fill(model):
         words = philox(fnv(name), (p.numel() + 3) // 4)[: p.numel()]
         u = (words >> np.uint64(8)).astype(np.float32) * np.float32(2.0 ** -24)
         gain = p.dim() == 1 and name.endswith("weight") and "gemma" not in model.config.model_type
+        if model.config.model_type == "qwen3_5_text":
+            gain = name.endswith(("linear_attn.norm.weight", "dt_bias"))
         x = np.float32(gain) + (np.float32(2) * u - np.float32(1)) * np.float32(SCALE)
         p.data = torch.from_numpy(x.astype(np.float64)).reshape(p.shape)
     model.eval()
@@ -193,6 +197,27 @@ def phi(original, short, long, **more):
         type="longrope", short_factor=short, long_factor=long))
 
 
+# A layer with a convolution or the delta rule, and one with attention.
+LFM2 = dict(TINY, num_attention_heads=4, num_key_value_heads=2)
+QWEN3_5 = dict(WIDE, linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=8, linear_value_head_dim=6)
+
+
+def delta_rule(query, key, value, g, beta, **rest):
+    """The gated delta rule in float64. Arrays [1, tokens, heads, width]; g and beta [1, tokens, heads]."""
+    def unit(x):
+        return x * torch.rsqrt((x * x).sum(-1, keepdim=True) + 1e-6)
+
+    n, width = value.shape[2] // key.shape[2], key.shape[3]
+    q, k = (unit(x).repeat_interleave(n, 2)[0] for x in (query, key))
+    state, out = torch.zeros(value.shape[2], width, value.shape[3]), []
+    for t in range(value.shape[1]):
+        state = state * g[0, t].exp()[:, None, None]
+        seen = (state * k[t][..., None]).sum(1)
+        state = state + k[t][..., None] * ((value[0, t] - seen) * beta[0, t][:, None])[:, None]
+        out.append((state * q[t][..., None]).sum(1) / width ** 0.5)
+    return torch.stack(out)[None], state[None].detach()
+
+
 # Name -> class of the model, its config. test_vectors.c has the same list in `decoders`.
 DECODERS = {
     "llama": (hf.LlamaForCausalLM, hf.LlamaConfig(**TINY)),
@@ -233,6 +258,18 @@ DECODERS = {
                                           partial_rotary_factor=0.5)),
     "olmo2": (hf.Olmo2ForCausalLM, hf.Olmo2Config(**WIDE, attention_bias=True, rms_norm_eps=1e-3)),
     "olmo2_tied": (hf.Olmo2ForCausalLM, hf.Olmo2Config(**TINY, tie_word_embeddings=True, rope_theta=1000.0)),
+    "lfm2": (hf.Lfm2ForCausalLM, hf.Lfm2Config(
+        **LFM2, layer_types=["conv", "full_attention"], block_auto_adjust_ff_dim=False)),
+    # the older form; the MLP is 24 wide
+    "lfm2_bias": (hf.Lfm2ForCausalLM, hf.Lfm2Config(
+        **LFM2, full_attn_idxs=[0], conv_bias=True, conv_L_cache=4, block_ff_dim=29, block_multiple_of=6,
+        block_ffn_dim_multiplier=1.1, tie_embedding=False, norm_eps=1e-3, rope_theta=100.0)),
+    "qwen3_5": (hf.Qwen3_5ForCausalLM, hf.Qwen3_5TextConfig(**QWEN3_5, full_attention_interval=2)),
+    "qwen3_5_bias": (hf.Qwen3_5ForCausalLM, hf.Qwen3_5TextConfig(
+        **dict(QWEN3_5, linear_num_value_heads=2), layer_types=["full_attention", "linear_attention"], attention_bias=True,
+        tie_word_embeddings=True, linear_conv_kernel_dim=3, rms_norm_eps=1e-3,
+        rope_parameters=dict(rope_type="default", rope_theta=100.0, partial_rotary_factor=0.5,
+                             mrope_section=[1, 1, 0], mrope_interleaved=True))),
     "olmo3": (hf.Olmo3ForCausalLM, hf.Olmo3Config(
         **WIDE, sliding_window=3, layer_types=["sliding_attention", "full_attention"], attention_bias=True,
         rope_parameters=dict(full_attention=dict(rope_type="yarn", factor=3.0, rope_theta=100.0, beta_fast=2.0,
@@ -364,6 +401,11 @@ def sink():
 
 def main():
     torch.set_default_dtype(torch.float64)
+    hf.models.qwen3_5.modeling_qwen3_5.torch_chunk_gated_delta_rule = delta_rule
+    for name in sys.argv[1:]:
+        decoder(name, *DECODERS[name], "")
+    if sys.argv[1:]:
+        return
     gpt2_lm()
     classifier("gpt2_score", gpt2_classifier(3))
     token_scores(gpt2_classifier(1))

@@ -23,6 +23,10 @@ enum kind {
     GATHER,
     KV,
     ATTN,
+    CONV,
+    DELTA,
+    GATED_NORM,
+    MULTIPLY,
     SAMPLE
 };
 
@@ -37,6 +41,12 @@ struct recorded_op {
     rlhf_ragged rows;
     rlhf_attn attn;
     rlhf_rope rope;
+    rlhf_states states;
+    int32_t has_states;
+    rlhf_conv conv;
+    rlhf_delta delta;
+    rlhf_gated_norm gated_norm;
+    rlhf_columns columns;
     rlhf_linear_sum sum;
     rlhf_lm_sample sample;
     rlhf_dist dist, logp_dist;
@@ -81,6 +91,15 @@ static rlhf_status run(const rlhf_compute *c, const struct recorded_op *o) {
         return c->kv_store(c->ctx, p[0], p[1], p[2], p[3], (int64_t)o->n[0], &o->rows, i[0], i[1]);
     case ATTN:
         return c->attention(c->ctx, &o->attn, &o->rows, p[0], p[1], p[2], p[3], p[4]);
+    case CONV:
+        return c->conv(c->ctx, &o->conv, &o->rows, o->has_states ? &o->states : NULL, p[0], p[1]);
+    case DELTA:
+        return c->delta(c->ctx, &o->delta, &o->rows, o->has_states ? &o->states : NULL, p[0], p[1],
+                        p[2], p[3]);
+    case GATED_NORM:
+        return c->gated_norm(c->ctx, &o->gated_norm, p[0], p[1], p[2], p[3], rows);
+    case MULTIPLY:
+        return c->multiply(c->ctx, &o->columns, p[0], p[1], p[2], rows);
     default: {
         rlhf_lm_sample s = o->sample;
         s.dist = &o->dist;
@@ -106,6 +125,35 @@ static rlhf_status issue(void *ctx, const struct recorded_op *o) {
 }
 
 // ---- calls that may be recorded ----
+
+static rlhf_status conv(void *ctx, const rlhf_conv *a, const rlhf_ragged *r, const rlhf_states *s,
+                        rlhf_dev y, rlhf_dev x) {
+    struct recorded_op o = {
+        .kind = CONV, .conv = *a, .rows = *r, .has_states = s != NULL, .p = {y, x}};
+    if (s) o.states = *s;
+    return issue(ctx, &o);
+}
+static rlhf_status delta(void *ctx, const rlhf_delta *a, const rlhf_ragged *r, const rlhf_states *s,
+                         rlhf_dev out, rlhf_dev x, rlhf_dev beta, rlhf_dev alpha) {
+    struct recorded_op o = {.kind = DELTA,
+                            .delta = *a,
+                            .rows = *r,
+                            .has_states = s != NULL,
+                            .p = {out, x, beta, alpha}};
+    if (s) o.states = *s;
+    return issue(ctx, &o);
+}
+static rlhf_status gated_norm(void *ctx, const rlhf_gated_norm *a, rlhf_dev out, rlhf_dev stats,
+                              rlhf_dev x, rlhf_dev gate, uint32_t rows) {
+    return issue(
+        ctx, &(struct recorded_op){
+                 .kind = GATED_NORM, .gated_norm = *a, .p = {out, stats, x, gate}, .n = {rows}});
+}
+static rlhf_status multiply(void *ctx, const rlhf_columns *a, rlhf_dev out, rlhf_dev x,
+                            rlhf_dev gate, uint32_t rows) {
+    return issue(ctx, &(struct recorded_op){
+                          .kind = MULTIPLY, .columns = *a, .p = {out, x, gate}, .n = {rows}});
+}
 
 static rlhf_status copy(void *ctx, rlhf_dev dst, rlhf_dev src, uint64_t bytes) {
     return issue(ctx, &(struct recorded_op){.kind = COPY, .p = {dst, src}, .n = {bytes}});
@@ -345,6 +393,10 @@ void recorder_init(struct recorder *r, const rlhf_compute *inner) {
                               .weight_put = weight_put,
                               .weight_quantised_bytes = inner->weight_quantised_bytes,
                               .embed_weight = embed_weight,
+                              .conv = conv,
+                              .delta = delta,
+                              .gated_norm = gated_norm,
+                              .multiply = multiply,
                               .weight_destroy = weight_destroy,
                               .weight_pack = weight_pack,
                               .copy = copy,

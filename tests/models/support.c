@@ -156,6 +156,11 @@ struct backend backend_open(const char *name, uint32_t threads, uint32_t guard) 
     return backend_of(path, threads, guard);
 }
 
+int plugin_fits(const rlhf_compute *c, const char *plugin) {
+    const int needs = !strcmp(plugin, "lfm2") || !strcmp(plugin, "qwen3_5_text");
+    return !needs || RLHF_COMPUTE_HAS(c, multiply_bwd);
+}
+
 int backend_is_slow(void) {
     const char *other = getenv("RLHF_TEST_BACKEND");
     return other && strcmp(other, "cuda_emu") == 0;

@@ -34,6 +34,10 @@ void backend_close(struct backend *b);
 // then skip wide shapes and other numbers of threads.
 int backend_is_slow(void);
 
+// 1 if the table has the operations that the plugin needs. A backend may lack those of layers with
+// a state.
+int plugin_fits(const rlhf_compute *c, const char *plugin);
+
 // One field of config.json.
 struct setting {
     const char *key, *text;

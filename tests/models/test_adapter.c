@@ -134,7 +134,7 @@ static void check_merged(const struct adapted *k) {
 static void is_the_merged_model(void **state) {
     (void)state;
     for (int32_t i = 0; i < N_ADAPTED; i++)
-        check_merged(&adapted_kinds[i]);
+        if (plugin_fits(backend.compute, adapted_kinds[i].plugin)) check_merged(&adapted_kinds[i]);
 }
 
 // ---- full rank ----
@@ -202,27 +202,30 @@ static void full_rank(void **state) {
 static void is_its_base(void **state) {
     (void)state;
     for (int32_t i = 0; i < N_ADAPTED; i++)
-        for (int32_t dtype = RLHF_F32; dtype <= RLHF_BF16; dtype++) {
-            const struct adapted *k = &adapted_kinds[i];
-            const uint64_t n = ADAPTED_HEADS * adapted_per_head(&vec_batch);
-            struct model base = adapted_open(k, (struct adapted_how){.dtype = dtype, .plain = 1});
-            struct model zero = adapted_open(k, (struct adapted_how){.dtype = dtype, .zero = 1});
-            struct model m = adapted_open(k, (struct adapted_how){.dtype = dtype});
-            float *want = adapted_heads(&base, k, &vec_batch, 0, 0);
-            float *of_zero = adapted_heads(&zero, k, &vec_batch, 0, 0);
-            float *flagged = adapted_heads(&m, k, &vec_batch, 0, RLHF_FORWARD_BASE);
-            float *moved = adapted_heads(&m, k, &vec_batch, 0, 0);
-            adapted_same(of_zero, want, n, "B = 0");
-            adapted_same(flagged, want, n, "RLHF_FORWARD_BASE");
-            assert_memory_not_equal(moved, want, n * sizeof *want);
-            test_free(want);
-            test_free(of_zero);
-            test_free(flagged);
-            test_free(moved);
-            model_close(&m);
-            model_close(&zero);
-            model_close(&base);
-        }
+        if (plugin_fits(backend.compute, adapted_kinds[i].plugin))
+            for (int32_t dtype = RLHF_F32; dtype <= RLHF_BF16; dtype++) {
+                const struct adapted *k = &adapted_kinds[i];
+                const uint64_t n = ADAPTED_HEADS * adapted_per_head(&vec_batch);
+                struct model base =
+                    adapted_open(k, (struct adapted_how){.dtype = dtype, .plain = 1});
+                struct model zero =
+                    adapted_open(k, (struct adapted_how){.dtype = dtype, .zero = 1});
+                struct model m = adapted_open(k, (struct adapted_how){.dtype = dtype});
+                float *want = adapted_heads(&base, k, &vec_batch, 0, 0);
+                float *of_zero = adapted_heads(&zero, k, &vec_batch, 0, 0);
+                float *flagged = adapted_heads(&m, k, &vec_batch, 0, RLHF_FORWARD_BASE);
+                float *moved = adapted_heads(&m, k, &vec_batch, 0, 0);
+                adapted_same(of_zero, want, n, "B = 0");
+                adapted_same(flagged, want, n, "RLHF_FORWARD_BASE");
+                assert_memory_not_equal(moved, want, n * sizeof *want);
+                test_free(want);
+                test_free(of_zero);
+                test_free(flagged);
+                test_free(moved);
+                model_close(&m);
+                model_close(&zero);
+                model_close(&base);
+            }
 }
 
 // ---- bits ----
@@ -231,18 +234,19 @@ static void recomputed(void **state) {
     (void)state;
     struct families rows = families_make(tiny_families, N_FAMILIES, TINY_VOCAB);
     for (int32_t i = 0; i < N_ADAPTED; i++)
-        for (int32_t dtype = RLHF_F32; dtype <= RLHF_BF16; dtype++) {
-            const struct adapted_how keep = {.dtype = dtype, .trainable = 1};
-            struct adapted_how again = keep;
-            again.recompute = RLHF_RECOMPUTE_LAYER;
-            struct model x = adapted_open(&adapted_kinds[i], keep),
-                         y = adapted_open(&adapted_kinds[i], again);
-            adapted_same_step(&adapted_kinds[i], &x, &y,
-                              adapted_kinds[i].heads & RLHF_HEAD_SCORE ? &vec_batch
-                                                                       : &rows.compact);
-            model_close(&y);
-            model_close(&x);
-        }
+        if (plugin_fits(backend.compute, adapted_kinds[i].plugin))
+            for (int32_t dtype = RLHF_F32; dtype <= RLHF_BF16; dtype++) {
+                const struct adapted_how keep = {.dtype = dtype, .trainable = 1};
+                struct adapted_how again = keep;
+                again.recompute = RLHF_RECOMPUTE_LAYER;
+                struct model x = adapted_open(&adapted_kinds[i], keep),
+                             y = adapted_open(&adapted_kinds[i], again);
+                adapted_same_step(&adapted_kinds[i], &x, &y,
+                                  adapted_kinds[i].heads & RLHF_HEAD_SCORE ? &vec_batch
+                                                                           : &rows.compact);
+                model_close(&y);
+                model_close(&x);
+            }
     families_free(&rows);
 }
 
@@ -251,14 +255,15 @@ static void threads(void **state) {
     if (backend_is_slow()) return; // an emulation, without threads
     struct backend one = backend_again(1);
     for (int32_t i = 0; i < N_ADAPTED; i++)
-        for (int32_t dtype = RLHF_F32; dtype <= RLHF_BF16; dtype++) {
-            const struct adapted_how h = {.dtype = dtype, .trainable = 1};
-            struct model x = adapted_open(&adapted_kinds[i], h),
-                         y = adapted_open_on(&one, &adapted_kinds[i], h);
-            adapted_same_step(&adapted_kinds[i], &x, &y, &vec_batch);
-            model_close(&y);
-            model_close(&x);
-        }
+        if (plugin_fits(backend.compute, adapted_kinds[i].plugin))
+            for (int32_t dtype = RLHF_F32; dtype <= RLHF_BF16; dtype++) {
+                const struct adapted_how h = {.dtype = dtype, .trainable = 1};
+                struct model x = adapted_open(&adapted_kinds[i], h),
+                             y = adapted_open_on(&one, &adapted_kinds[i], h);
+                adapted_same_step(&adapted_kinds[i], &x, &y, &vec_batch);
+                model_close(&y);
+                model_close(&x);
+            }
     backend_close(&one);
 }
 
@@ -268,6 +273,7 @@ static void shared_prompts(void **state) {
     (void)state;
     struct families rows = families_make(tiny_families, N_FAMILIES, TINY_VOCAB);
     for (int32_t i = 0; i < N_ADAPTED; i++) {
+        if (!plugin_fits(backend.compute, adapted_kinds[i].plugin)) continue;
         if (adapted_kinds[i].heads & RLHF_HEAD_SCORE) continue;
         for (int32_t dtype = RLHF_F32; dtype <= RLHF_BF16; dtype++) {
             struct model m = adapted_open(&adapted_kinds[i], (struct adapted_how){.dtype = dtype});
@@ -293,6 +299,7 @@ static void sampled_is_trained(void **state) {
     const rlhf_dist dist = RLHF_DIST(1 / 0.7, 1, 0, 0);
     struct rollout *r = test_malloc(2 * sizeof *r);
     for (int32_t i = 0; i < N_ADAPTED; i++) {
+        if (!plugin_fits(backend.compute, adapted_kinds[i].plugin)) continue;
         if (!(adapted_kinds[i].heads & RLHF_HEAD_LOGP)) continue;
         for (int32_t dtype = RLHF_F32; dtype <= RLHF_BF16; dtype++) {
             struct model m = adapted_open(&adapted_kinds[i],

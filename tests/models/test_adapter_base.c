@@ -6,38 +6,39 @@
 static void on_a_base(void **state) {
     (void)state;
     for (int32_t i = 0; i < N_ADAPTED; i++)
-        for (int32_t dtype = RLHF_F32; dtype <= RLHF_BF16; dtype++) {
-            const struct adapted *k = &adapted_kinds[i];
-            const struct adapted_how alone = {.dtype = dtype, .trainable = 1};
-            struct adapted_how on = alone;
-            const uint64_t nothing = backend.compute->bytes_in_use(backend.compute->ctx);
-            struct model x = adapted_open(k, alone);
-            const uint64_t one = backend.compute->bytes_in_use(backend.compute->ctx);
-            struct model base = adapted_open(k, alone);
-            const uint64_t two = backend.compute->bytes_in_use(backend.compute->ctx);
-            adapted_zero_ups(&base); // the base has a different adapter
-            on.base = base.self;
-            struct model y = adapted_open(k, on), z;
-            const uint64_t three = backend.compute->bytes_in_use(backend.compute->ctx);
-            assert_true(three - two < one - nothing);
-            rlhf_param p = {.size = sizeof p};
-            for (uint32_t j = 0; y.ops->param(y.self, j, &p) == RLHF_OK; j++)
-                assert_int_not_equal(p.group, RLHF_PARAM_TRUNK);
-            adapted_same_step(k, &x, &y, &vec_batch);
-            // A model without an adapter has the heads of its base. If it is opened on an adapted
-            // instance, it has the heads of that instance's base.
-            on = (struct adapted_how){.dtype = dtype, .plain = 1, .base = y.self};
-            z = adapted_open(k, on);
-            float *want = adapted_heads(&base, k, &vec_batch, 0, 0);
-            float *got = adapted_heads(&z, k, &vec_batch, 0, 0);
-            adapted_same(got, want, ADAPTED_HEADS * adapted_per_head(&vec_batch), "the base");
-            test_free(want);
-            test_free(got);
-            model_close(&z);
-            model_close(&y);
-            model_close(&base);
-            model_close(&x);
-        }
+        if (plugin_fits(backend.compute, adapted_kinds[i].plugin))
+            for (int32_t dtype = RLHF_F32; dtype <= RLHF_BF16; dtype++) {
+                const struct adapted *k = &adapted_kinds[i];
+                const struct adapted_how alone = {.dtype = dtype, .trainable = 1};
+                struct adapted_how on = alone;
+                const uint64_t nothing = backend.compute->bytes_in_use(backend.compute->ctx);
+                struct model x = adapted_open(k, alone);
+                const uint64_t one = backend.compute->bytes_in_use(backend.compute->ctx);
+                struct model base = adapted_open(k, alone);
+                const uint64_t two = backend.compute->bytes_in_use(backend.compute->ctx);
+                adapted_zero_ups(&base); // the base has a different adapter
+                on.base = base.self;
+                struct model y = adapted_open(k, on), z;
+                const uint64_t three = backend.compute->bytes_in_use(backend.compute->ctx);
+                assert_true(three - two < one - nothing);
+                rlhf_param p = {.size = sizeof p};
+                for (uint32_t j = 0; y.ops->param(y.self, j, &p) == RLHF_OK; j++)
+                    assert_int_not_equal(p.group, RLHF_PARAM_TRUNK);
+                adapted_same_step(k, &x, &y, &vec_batch);
+                // A model without an adapter has the heads of its base. If it is opened on an
+                // adapted instance, it has the heads of that instance's base.
+                on = (struct adapted_how){.dtype = dtype, .plain = 1, .base = y.self};
+                z = adapted_open(k, on);
+                float *want = adapted_heads(&base, k, &vec_batch, 0, 0);
+                float *got = adapted_heads(&z, k, &vec_batch, 0, 0);
+                adapted_same(got, want, ADAPTED_HEADS * adapted_per_head(&vec_batch), "the base");
+                test_free(want);
+                test_free(got);
+                model_close(&z);
+                model_close(&y);
+                model_close(&base);
+                model_close(&x);
+            }
 }
 
 // If an instance has a base but no adapter, it trains, stores and computes only its heads.

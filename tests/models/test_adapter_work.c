@@ -83,6 +83,7 @@ static void recorded(void **state) {
     const rlhf_dist dist = RLHF_DIST(1 / 0.7, 1, 0, 0);
     struct rollout *r = test_malloc(2 * sizeof *r);
     for (int32_t i = 0; i < N_ADAPTED; i++) {
+        if (!plugin_fits(backend.compute, adapted_kinds[i].plugin)) continue;
         if (!(adapted_kinds[i].heads & RLHF_HEAD_LOGP) || backend_is_slow()) continue;
         struct recorder rec;
         recorder_init(&rec, backend.compute);

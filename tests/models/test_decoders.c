@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 static void check(const struct decoder *d) {
+    if (!plugin_fits(backend.compute, d->plugin)) return;
     const rlhf_model_open o = open_args(&backend, RLHF_F32, 1);
     struct model m = model_open(d->plugin, d->settings, &o);
     struct vectors v = vectors_open(d->vectors);

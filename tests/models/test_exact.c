@@ -36,6 +36,14 @@ static const struct shape tiny_decoders[] = {{"qwen2", "qwen2", tiny_qwen2, 61, 
                                              {"longrope", "phi3", long_phi3, 61, 7, 12, 2},
                                              {"olmo2", "olmo2", tiny_olmo2, 61, 7, 12, 5},
                                              {"olmo3", "olmo3", tiny_olmo3, 61, 7, 12, 2}};
+static const struct shape state_shapes[] = {
+    {"lfm2", "lfm2", tiny_lfm2, 61, 7, 12, 5},
+    {"lfm2, biases", "lfm2", biased_lfm2, 61, 7, 12, 2},
+    {"qwen3_5", "qwen3_5_text", tiny_qwen3_5, 61, 7, 12, 5},
+    {"qwen3_5, biases", "qwen3_5_text", biased_qwen3_5, 61, 7, 12, 2},
+    {"wide", "lfm2", wider_lfm2, 1037, 40, 50, 2},
+    {"wide", "qwen3_5_text", wider_qwen3_5, 1037, 40, 50, 2}};
+enum { N_NARROW = 4 };
 static const struct shape wide_decoders[] = {
     {"wide", "qwen3", wider_qwen3, 1037, 40, 50, 2},
     {"wide window", "qwen2", wider_window, 1037, 40, 50, 2}};
@@ -176,6 +184,27 @@ static void test_decoders_cpu(void **state) {
     }
 }
 
+// Convolutions, the delta rule, gates of attention.
+static void states_on(const char *name, size_t n) {
+    struct backend b = backend_open(name, 1, 0);
+    const int fits = plugin_fits(b.compute, "lfm2");
+    backend_close(&b);
+    if (!fits) skip();
+    for (size_t i = 0; i < n; i++) {
+        check(&state_shapes[i], name, RLHF_F32);
+        check(&state_shapes[i], name, RLHF_BF16);
+    }
+}
+
+static void test_states_reference(void **state) {
+    (void)state;
+    states_on("reference", N_NARROW);
+}
+static void test_states_cpu(void **state) {
+    (void)state;
+    states_on("cpu", backend_is_slow() ? N_NARROW : sizeof state_shapes / sizeof *state_shapes);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_reference_f32),
                                        cmocka_unit_test(test_reference_bf16),
@@ -183,6 +212,8 @@ int main(void) {
                                        cmocka_unit_test(test_cpu_bf16),
                                        cmocka_unit_test(test_cpu_f32_wide),
                                        cmocka_unit_test(test_cpu_bf16_wide),
+                                       cmocka_unit_test(test_states_reference),
+                                       cmocka_unit_test(test_states_cpu),
                                        cmocka_unit_test(test_decoders_reference),
                                        cmocka_unit_test(test_decoders_cpu)};
     return cmocka_run_group_tests_name("sampled log-probs = forward", tests, NULL, NULL);

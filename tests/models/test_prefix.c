@@ -18,6 +18,11 @@ struct shape {
 static const struct shape tiny = {"gpt2", tiny_gpt2, tiny_families, TINY_VOCAB, 0};
 static const struct shape wider = {"gpt2", wider_gpt2, wider_families, WIDER_VOCAB, 0};
 static const struct shape tiny_decoder = {"qwen3", tied_qwen3, tiny_families, TINY_VOCAB, 0};
+static const struct shape states[] = {
+    {"lfm2", tiny_lfm2, tiny_families, TINY_VOCAB, 0},
+    {"qwen3_5_text", biased_qwen3_5, tiny_families, TINY_VOCAB, 0},
+    {"lfm2", wider_lfm2, wider_families, WIDER_VOCAB, 0},
+    {"qwen3_5_text", wider_qwen3_5, wider_families, WIDER_VOCAB, 0}};
 static const struct shape wider_decoder = {"qwen3", wider_qwen3, wider_families, WIDER_VOCAB, 0};
 
 enum {
@@ -151,12 +156,23 @@ static void check_forward(const struct shape *s, const char *backend, int32_t dt
     }
 }
 
+static int cpu_fits(void) {
+    struct backend b = backend_open("cpu", 1, 0);
+    const int fits = plugin_fits(b.compute, "lfm2");
+    backend_close(&b);
+    return fits;
+}
+
 static void test_forward_reference(void **state) {
     (void)state;
     check_forward(&tiny, "reference", RLHF_F32, 1);
     check_forward(&tiny, "reference", RLHF_BF16, 1);
     check_forward(&tiny_decoder, "reference", RLHF_F32, 1);
     check_forward(&tiny_decoder, "reference", RLHF_BF16, 1);
+    for (size_t i = 0; i < 2; i++) {
+        check_forward(&states[i], "reference", RLHF_F32, 1);
+        check_forward(&states[i], "reference", RLHF_BF16, 1);
+    }
 }
 static void test_forward_cpu(void **state) {
     (void)state;
@@ -165,6 +181,10 @@ static void test_forward_cpu(void **state) {
         check_forward(&tiny, "cpu", RLHF_BF16, threads);
         check_forward(&tiny_decoder, "cpu", RLHF_F32, threads);
         check_forward(&tiny_decoder, "cpu", RLHF_BF16, threads);
+        for (size_t i = 0; i < (backend_is_slow() ? 2 : 4) && cpu_fits(); i++) {
+            check_forward(&states[i], "cpu", RLHF_F32, threads);
+            check_forward(&states[i], "cpu", RLHF_BF16, threads);
+        }
         if (backend_is_slow()) return;
         check_forward(&wider, "cpu", RLHF_F32, threads);
         check_forward(&wider, "cpu", RLHF_BF16, threads);
@@ -252,12 +272,20 @@ static void test_backward_reference(void **state) {
     check_backward(&tiny, "reference", RLHF_BF16, 1, 1e-2);
     check_backward(&tiny_decoder, "reference", RLHF_F32, 1, 1e-6);
     check_backward(&tiny_decoder, "reference", RLHF_BF16, 1, 1e-2);
+    for (size_t i = 0; i < 2; i++) {
+        check_backward(&states[i], "reference", RLHF_F32, 1, 1e-6);
+        check_backward(&states[i], "reference", RLHF_BF16, 1, 1e-2);
+    }
 }
 static void test_backward_cpu(void **state) {
     (void)state;
     for (uint32_t threads = 1; threads < 3; threads++) {
         check_backward(&tiny, "cpu", RLHF_F32, threads, 1e-6);
         check_backward(&tiny_decoder, "cpu", RLHF_F32, threads, 1e-6);
+        for (size_t i = 0; i < (backend_is_slow() ? 2 : 4) && cpu_fits(); i++) {
+            check_backward(&states[i], "cpu", RLHF_F32, threads, 1e-6);
+            check_backward(&states[i], "cpu", RLHF_BF16, threads, 1e-2);
+        }
         if (backend_is_slow()) {
             check_backward(&tiny, "cpu", RLHF_BF16, threads, 1e-2);
             return;

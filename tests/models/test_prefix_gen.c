@@ -154,6 +154,10 @@ static void check(const char *plugin, const struct setting *settings, const stru
     const uint32_t guard = strcmp(name, "reference") == 0; // guard: device memory is protected
     struct backend backend = backend_open(name, threads, guard);
     assert_non_null(backend.compute);
+    if (!plugin_fits(backend.compute, plugin)) {
+        backend_close(&backend);
+        return;
+    }
     const rlhf_model_open o = open_args(&backend, dtype, 0);
     struct model m = model_open(plugin, settings, &o);
     struct families rows = families_make(k, N_FAMILIES, vocab);
@@ -183,6 +187,13 @@ static void test_reference(void **state) {
     check("qwen3", tiny_qwen3, tiny_families, TINY_VOCAB, "reference", RLHF_F32, 1);
     check("qwen2", tiny_qwen2, tiny_families, TINY_VOCAB, "reference", RLHF_BF16, 1);
     check("mistral", tiny_window, tiny_families, TINY_VOCAB, "reference", RLHF_F32, 1);
+    for (int i = 0; i < 2; i++) {
+        const int32_t dtype = i ? RLHF_BF16 : RLHF_F32;
+        check("lfm2", tiny_lfm2, tiny_families, TINY_VOCAB, "reference", dtype, 1);
+        check("lfm2", biased_lfm2, tiny_families, TINY_VOCAB, "reference", dtype, 1);
+        check("qwen3_5_text", tiny_qwen3_5, tiny_families, TINY_VOCAB, "reference", dtype, 1);
+        check("qwen3_5_text", biased_qwen3_5, tiny_families, TINY_VOCAB, "reference", dtype, 1);
+    }
 }
 static void test_cpu(void **state) {
     (void)state;
@@ -190,6 +201,8 @@ static void test_cpu(void **state) {
         check("gpt2", tiny_gpt2, tiny_families, TINY_VOCAB, "cpu", RLHF_BF16, threads);
         check("qwen3", tiny_qwen3, tiny_families, TINY_VOCAB, "cpu", RLHF_BF16, threads);
         check("gemma3_text", tiny_gemma3, tiny_families, TINY_VOCAB, "cpu", RLHF_BF16, threads);
+        check("lfm2", biased_lfm2, tiny_families, TINY_VOCAB, "cpu", RLHF_BF16, threads);
+        check("qwen3_5_text", tiny_qwen3_5, tiny_families, TINY_VOCAB, "cpu", RLHF_BF16, threads);
         if (backend_is_slow()) {
             check("gpt2", tiny_gpt2, tiny_families, TINY_VOCAB, "cpu", RLHF_F32, threads);
             return;
@@ -199,6 +212,11 @@ static void test_cpu(void **state) {
         check("qwen3", wider_qwen3, wider_families, WIDER_VOCAB, "cpu", RLHF_F32, threads);
         check("qwen3", wider_qwen3, wider_families, WIDER_VOCAB, "cpu", RLHF_BF16, threads);
         check("qwen2", wider_window, wider_families, WIDER_VOCAB, "cpu", RLHF_F32, threads);
+        check("lfm2", wider_lfm2, wider_families, WIDER_VOCAB, "cpu", RLHF_F32, threads);
+        check("lfm2", wider_lfm2, wider_families, WIDER_VOCAB, "cpu", RLHF_BF16, threads);
+        check("qwen3_5_text", wider_qwen3_5, wider_families, WIDER_VOCAB, "cpu", RLHF_F32, threads);
+        check("qwen3_5_text", wider_qwen3_5, wider_families, WIDER_VOCAB, "cpu", RLHF_BF16,
+              threads);
     }
 }
 

@@ -22,6 +22,10 @@ static const struct kind {
     {"smollm3", tiny_smollm3, RLHF_HEAD_LOGP, 0, RLHF_VALUE_NONE, 0},
     {"olmo2", tiny_olmo2, RLHF_HEAD_LOGP | RLHF_HEAD_ENTROPY, 0, RLHF_VALUE_NONE, 0},
     {"olmo3", tiny_olmo3, RLHF_HEAD_LOGP | RLHF_HEAD_ENTROPY, 0, RLHF_VALUE_NONE, 0},
+    {"lfm2", tiny_lfm2, RLHF_HEAD_LOGP | RLHF_HEAD_TOKEN_SCORE, 1, RLHF_VALUE_NONE, 0},
+    {"lfm2", biased_lfm2, RLHF_HEAD_LOGP | RLHF_HEAD_ENTROPY, 0, RLHF_VALUE_NONE, 0},
+    {"qwen3_5_text", tiny_qwen3_5, RLHF_HEAD_LOGP | RLHF_HEAD_VALUE, 0, RLHF_VALUE_MLP, 0},
+    {"qwen3_5_text", biased_qwen3_5, RLHF_HEAD_LOGP | RLHF_HEAD_ENTROPY, 0, RLHF_VALUE_NONE, 0},
     {"granitemoehybrid", tiny_hybrid, RLHF_HEAD_LOGP | RLHF_HEAD_ENTROPY, 0, RLHF_VALUE_NONE, 0},
     {"distilbert", tiny_post_norm, RLHF_HEAD_SCORE, VEC_LABELS, RLHF_VALUE_NONE, 0},
 };
@@ -73,6 +77,7 @@ static float *step(struct model *m, const struct kind *k, const rlhf_batch *b, u
 static void same_bits_of(const struct kind *k, int32_t dtype, const rlhf_batch *b) {
     uint64_t n = 0, used[2];
     float *x[2];
+    if (!plugin_fits(backend.compute, k->plugin)) return;
     for (int32_t r = 0; r < 2; r++) {
         const uint64_t before = backend.compute->bytes_in_use(backend.compute->ctx);
         struct model m = open_kind(k, dtype, r);

@@ -9,7 +9,11 @@
 static const struct kind {
     const char *plugin;
     const struct setting *settings;
-} kinds[] = {{"gpt2", tiny_gpt2}, {"qwen3", tiny_qwen3}, {"mistral", tiny_window}};
+} kinds[] = {{"gpt2", tiny_gpt2},
+             {"qwen3", tiny_qwen3},
+             {"mistral", tiny_window},
+             {"lfm2", biased_lfm2},
+             {"qwen3_5_text", tiny_qwen3_5}};
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 
 // Opens a tiny model on the table `c`.
@@ -32,6 +36,7 @@ static const struct shape shapes[] = {
     {RLHF_F32, 1, RLHF_DIST(1.0, 1.0, 0, 1), RLHF_DIST_WHOLE}};
 
 static void draws_the_same_as(const struct backend *b, const struct kind *kind) {
+    if (!plugin_fits(b->compute, kind->plugin)) return;
     static const uint32_t slots[] = {1, 5, 9, 13};
     struct rollout *plain = test_calloc(1, sizeof *plain), *got = test_calloc(1, sizeof *got);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
@@ -117,6 +122,7 @@ static void shared_prompt(struct model *m, int32_t ids[ROWS][STEPS], float logp[
 }
 
 static void shares_prompts_of(const struct backend *b, const struct kind *kind) {
+    if (!plugin_fits(b->compute, kind->plugin)) return;
     for (int32_t dtype = RLHF_F32; dtype <= RLHF_BF16; dtype++) {
         int32_t ids[2][ROWS][STEPS] = {0};
         float logp[2][ROWS][STEPS] = {0};

@@ -157,7 +157,9 @@ static void every_kind_has_its_identities(void **state) {
     (void)state;
     for (size_t i = 0; i < N_ADAPTED; i++) {
         const struct adapted *kind = &adapted_kinds[i];
-        if (strcmp(kind->plugin, "distilbert") == 0) continue;
+        if (strcmp(kind->plugin, "distilbert") == 0 || !strcmp(kind->plugin, "lfm2") ||
+            !strcmp(kind->plugin, "qwen3_5_text"))
+            continue; // without a tap
         struct looked k = {0};
         look(&k, adapted_open_on(&backend, kind, (struct adapted_how){.dtype = RLHF_F32}));
         check_identities(&k);

@@ -15,6 +15,8 @@ static const struct kind {
 } kinds[] = {
     {"gpt2", tiny_gpt2, RLHF_HEAD_LOGP | RLHF_HEAD_ENTROPY | RLHF_HEAD_VALUE, 0, RLHF_VALUE_MLP, 0},
     {"qwen2", tiny_qwen2, RLHF_HEAD_LOGP | RLHF_HEAD_TOKEN_SCORE, 1, RLHF_VALUE_NONE, 0},
+    {"lfm2", biased_lfm2, RLHF_HEAD_LOGP | RLHF_HEAD_ENTROPY, 0, RLHF_VALUE_NONE, 0},
+    {"qwen3_5_text", tiny_qwen3_5, RLHF_HEAD_LOGP | RLHF_HEAD_ENTROPY, 0, RLHF_VALUE_NONE, 0},
     {"distilbert", tiny_post_norm, RLHF_HEAD_SCORE, VEC_LABELS, RLHF_VALUE_NONE, 0},
 };
 enum { N_KINDS = sizeof kinds / sizeof *kinds, MOST = 200 };
@@ -85,6 +87,7 @@ static void send_values(void *ctx, rlhf_dev value, uint64_t bytes) {
 }
 
 static void same_bits_of(const struct kind *k, int32_t dtype, int32_t train) {
+    if (!plugin_fits(backend.compute, k->plugin)) return;
     struct answers early, late, again;
     struct model from = open_kind(k, dtype, 0.2), to = open_kind(k, dtype, 0.3);
     struct sender s = {.from = &from, .to = &to};
@@ -140,6 +143,7 @@ static void read_gradients(void *ctx, rlhf_dev grad, uint64_t bytes) {
 }
 
 static void complete_of(const struct kind *k, int32_t dtype) {
+    if (!plugin_fits(backend.compute, k->plugin)) return;
     float d[VEC_TOTAL + VEC_ROWS * VEC_LABELS];
     struct answers a;
     struct model m = open_kind(k, dtype, 0.3);

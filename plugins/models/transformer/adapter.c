@@ -33,14 +33,20 @@ struct size {
     int32_t in, out;
 };
 
-static struct size size_of(const struct rlhf__tf *m, enum rlhf__tf_site site) {
+static struct size size_of(const struct rlhf__tf *m, int32_t layer, enum rlhf__tf_site site) {
     const struct rlhf_tf_widths n = rlhf_tf_widths(&m->arch);
-    const struct size all[TF_N_SITE] = {{n.d, n.qkv}, {n.q, n.d}, {n.d, n.fc}, {n.inner, n.d}};
+    const struct rlhf__tf_mix_widths mix = rlhf__tf_mix_widths(&m->arch, layer);
+    const struct size all[TF_N_SITE] = {
+        {n.d, mix.first}, {mix.mixed, n.d}, {n.d, n.fc}, {n.inner, n.d}};
     return all[site];
 }
 
-int32_t rlhf__tf_site_inputs(const struct rlhf__tf *m, enum rlhf__tf_site site) {
-    return size_of(m, site).in;
+int32_t rlhf__tf_site_inputs(const struct rlhf__tf *m, int32_t layer, enum rlhf__tf_site site) {
+    return size_of(m, layer, site).in;
+}
+
+int32_t rlhf__tf_site_outputs(const struct rlhf__tf *m, int32_t layer, enum rlhf__tf_site site) {
+    return size_of(m, layer, site).out;
 }
 
 uint64_t rlhf__tf_low_width(const struct rlhf__tf *m, enum rlhf__tf_site site) {
@@ -83,7 +89,7 @@ static void add_block(struct rlhf__tf *m, int32_t layer, const struct rlhf_tf_na
     // Only a matrix stored as [out, in] has pieces. A piece is a range of its rows, and therefore a
     // range of its outputs. A name without a piece covers all outputs, in either storage order.
     low->block[low->n_blocks++] = n->piece == RLHF_TF_ALL
-                                      ? (struct rlhf__tf_span){0, size_of(m, site).out}
+                                      ? (struct rlhf__tf_span){0, size_of(m, layer, site).out}
                                       : rlhf__tf_piece_rows(m, layer, n);
 }
 
@@ -122,7 +128,12 @@ static rlhf_status refuse_target(struct rlhf__tf *m, const char *target) {
     size_t used = 0, best = SIZE_MAX;
     const char *nearest = "";
     int near_length = 0;
-    for (const struct rlhf_tf_name *n = m->arch.layers; n->name; n++) {
+    const struct rlhf_tf_name *n = m->arch.layers, *others = m->arch.state_layers;
+    for (; n->name || others; n++) {
+        if (!n->name) { // the names of the other layers follow
+            n = others;
+            others = NULL;
+        }
         if (rlhf__tf_site_of(n->slot) < 0) continue;
         const char *last = last_of(n->name);
         const size_t length = module_length(last), far = distance(target, last, length);
@@ -163,7 +174,7 @@ static rlhf_status check(struct rlhf__tf *m, const rlhf_adapter *a) {
 static rlhf_status match_all(struct rlhf__tf *m, const rlhf_adapter *a, uint8_t *hit) {
     char name[RLHF_PARAM_NAME_MAX + 1];
     for (int32_t layer = 0; layer < m->arch.n_layer; layer++)
-        for (const struct rlhf_tf_name *n = m->arch.layers; n->name; n++) {
+        for (const struct rlhf_tf_name *n = rlhf__tf_names(&m->arch, layer); n->name; n++) {
             if (rlhf__tf_site_of(n->slot) < 0) continue;
             rlhf__tf_full_name(m, n, layer, name, sizeof name);
             if (match(a, name, module_length(name), hit)) add_block(m, layer, n);
@@ -209,9 +220,10 @@ int64_t rlhf__tf_adapter_size(const struct rlhf__tf *m) {
 
 // ---- packed weights ----
 
-static rlhf_status make(struct rlhf__tf *m, struct rlhf__tf_low *low, enum rlhf__tf_site site) {
+static rlhf_status make(struct rlhf__tf *m, int32_t layer, enum rlhf__tf_site site) {
+    struct rlhf__tf_low *low = &m->low[layer].of[site];
     const uint32_t back = m->open.trainable ? (uint32_t)RLHF_WEIGHT_BACKWARD : 0u;
-    const struct size size = size_of(m, site);
+    const struct size size = size_of(m, layer, site);
     int32_t from[TF_MAX_PIECES], count[TF_MAX_PIECES];
     for (int32_t i = 0; i < low->n_blocks; i++) {
         from[i] = low->block[i].from;
@@ -234,8 +246,7 @@ static rlhf_status make(struct rlhf__tf *m, struct rlhf__tf_low *low, enum rlhf_
 rlhf_status rlhf__tf_adapter_weights(struct rlhf__tf *m) {
     for (int32_t l = 0; m->low && l < m->arch.n_layer; l++)
         for (int32_t s = 0; s < TF_N_SITE; s++)
-            if (m->low[l].of[s].n_blocks)
-                RLHF_TRY(make(m, &m->low[l].of[s], (enum rlhf__tf_site)s));
+            if (m->low[l].of[s].n_blocks) RLHF_TRY(make(m, l, (enum rlhf__tf_site)s));
     return RLHF_OK;
 }
 

@@ -43,11 +43,18 @@ enum rlhf_tf_slot {
 
     RLHF_TF_N1_G = 0, // norm before attention, or of the sum after it (RLHF_TF_NORM_SUMS)
     RLHF_TF_N1_B,
-    RLHF_TF_QKV_W, // d -> q + 2 kv: queries, keys, values (widths: struct rlhf_tf_widths)
+    // The first product: d -> q + 2 kv, queries, keys, values (widths: struct rlhf_tf_widths); of a
+    // layer with a state, see enum rlhf_tf_mix
+    RLHF_TF_QKV_W,
     RLHF_TF_QKV_B,
     RLHF_TF_QN_G, // norm of queries, and of keys: [head_dim]; RLHF_TF_QK_NORM_WIDTH: [q], [kv]
     RLHF_TF_KN_G,
-    RLHF_TF_PROJ_W, // attention output, q -> d
+    RLHF_TF_CONV_W, // layers with a state: convolution [channels, 1, taps]
+    RLHF_TF_CONV_B,
+    RLHF_TF_A_LOG, // RLHF_TF_DELTA: [value_heads] each
+    RLHF_TF_DT_BIAS,
+    RLHF_TF_MIX_G,  // its gated norm [value_dim], without norm_offset
+    RLHF_TF_PROJ_W, // attention output, q -> d; or that of the state
     RLHF_TF_PROJ_B,
     RLHF_TF_P1_G, // norm of attention's output (RLHF_TF_NORM_AFTER, RLHF_TF_NORM_AROUND)
     RLHF_TF_N2_G, // norm before the MLP, or of the sum after it
@@ -70,7 +77,12 @@ enum rlhf_tf_piece {
     RLHF_TF_KEYS,
     RLHF_TF_VALUES,
     RLHF_TF_GATE,
-    RLHF_TF_UP
+    RLHF_TF_UP,
+    // of RLHF_TF_DELTA's first product, in this order
+    RLHF_TF_DELTA_QKV,
+    RLHF_TF_DELTA_Z,
+    RLHF_TF_DELTA_B,
+    RLHF_TF_DELTA_A
 };
 
 // The name of a parameter in the checkpoint. A list of names ends with a NULL name. The names in a
@@ -105,6 +117,27 @@ enum rlhf_tf_bias {
     RLHF_TF_BIAS_PROJ = 2,
     RLHF_TF_BIAS_MLP = 4,
     RLHF_TF_BIAS_ALL = 7
+};
+
+// What a layer computes between its first product and its second (struct rlhf_tf_arch.mix_layers).
+enum rlhf_tf_mix {
+    RLHF_TF_ATTENTION = 0,
+    // Gated short convolution (LFM2, 2025): the first product gives d -> 3 d, [B, C, x]; C * conv(B
+    // * x) is the input of the second one.
+    RLHF_TF_CONV = 1,
+    // The gated delta rule (Yang et al. 2024; Qwen3.5, 2026). The first product gives queries, keys
+    // and values (RLHF_TF_DELTA_QKV: 2 key_heads * key_dim + value_heads * value_dim), then a gate
+    // z (value_heads * value_dim), beta and alpha (value_heads each). A convolution and the MLP's
+    // activation change the queries, keys and values. The result of rlhf_delta passes
+    // rlhf_gated_norm with the gate z.
+    RLHF_TF_DELTA = 2
+};
+
+// The sizes of the layers with a state.
+struct rlhf_tf_state {
+    int32_t taps; // of the convolution
+    int32_t bias; // RLHF_TF_CONV: 1: both products and the convolution have biases
+    int32_t key_heads, value_heads, key_dim, value_dim; // RLHF_TF_DELTA
 };
 
 // How a layer rotates its queries and keys: not at all, so that the layer sees no positions (Yang
@@ -162,15 +195,24 @@ struct rlhf_tf_arch {
     int32_t window;
     // [n_layer]: 1 if the layer has the window. NULL: all layers have it.
     uint8_t *window_layers;
-    struct rlhf_tf_rotary rotary; // its arrays and window_layers are host memory, which
-                                  // rlhf_tf_create takes
-    const char *layer_prefix;     // format with one %d, e.g. "transformer.h.%d."
-    const char *base_prefix;      // e.g. "transformer."
+    // [n_layer], enum rlhf_tf_mix; NULL: attention in all layers. Not together with a window. All
+    // layers other than attention are of one kind.
+    uint8_t *mix_layers;
+    struct rlhf_tf_state state;
+    // 1: the first product has, for each head, the queries and then as many gates (RLHF_TF_QUERIES
+    // has both); attention's result is multiplied by the sigmoid of the gates (Qiu et al. 2025).
+    int32_t attn_gate;
+    // Its arrays, window_layers and mix_layers are host memory, which rlhf_tf_create takes.
+    struct rlhf_tf_rotary rotary;
+    const char *layer_prefix; // format with one %d, e.g. "transformer.h.%d."
+    const char *base_prefix;  // e.g. "transformer."
     const struct rlhf_tf_name *globals, *layers;
+    const struct rlhf_tf_name *state_layers; // the names in layers with a state; NULL: none
 };
 
 // Create and free an instance. Called by a plugin's create() and destroy(). rlhf_tf_create takes
-// ownership of the arrays of arch->rotary and of window_layers, even on failure. [main]
+// ownership of the arrays of arch->rotary, of window_layers and of mix_layers, even on failure.
+// [main]
 rlhf_status rlhf_tf_create(const rlhf_host *host, const struct rlhf_tf_arch *arch, void **self);
 void rlhf_tf_destroy(void *self); // NULL allowed
 
@@ -195,7 +237,7 @@ extern const rlhf_model_ops rlhf_tf_ops;
     .extension = rlhf_tf_extension
 
 // Implements rlhf_plugin.extension for RLHF_EXT_TAP (rlhf/draft/tap.h). Only causal models without
-// RLHF_TF_NORM_SUMS have this extension. [any]
+// RLHF_TF_NORM_SUMS, states and gates of attention have this extension. [any]
 const void *rlhf_tf_extension(void *self, const char *id);
 
 #ifdef __cplusplus

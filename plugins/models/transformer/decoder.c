@@ -11,7 +11,8 @@ typedef struct rlhf_tf_decoder config;
 static const char *const null_only[] = {"null", NULL};
 static const char *const tied_names[] = {"false", "true", "by the model_type", NULL};
 // transformers calls the first and the last kind alike.
-static const char *const layer_types[] = {"full_attention", "sliding_attention", "attention", NULL};
+static const char *const layer_types[] = {"full_attention", "sliding_attention", "attention",
+                                          "conv",           "linear_attention",  NULL};
 
 // The options of the two objects that describe rotary positions: rope_parameters, rope_scaling.
 // clang-format off
@@ -29,7 +30,7 @@ static const char *const layer_types[] = {"full_attention", "sliding_attention",
     RLHF_OPT_F64(config, o.beta_slow, 0, 0, 1e6, "yarn: rotations below which all is stretched"),  \
     RLHF_OPT_F64(config, o.mscale, 0, 0, 1e6, "yarn: for attention_factor, if it is not given"),   \
     RLHF_OPT_F64(config, o.mscale_all_dim, 0, 0, 1e6, "yarn: likewise"),                           \
-    RLHF_OPT_F64(config, o.partial_rotary_factor, MISSING, MISSING, 1, "phi3: the part of a head that is rotated"), \
+    RLHF_OPT_F64(config, o.partial_rotary_factor, MISSING, MISSING, 1, "phi3, qwen3_5_text: the part of a head that is rotated"), \
     RLHF_OPT_F64_LIST(config, o.short_factor, 1e-9, 1e9, "longrope: wavelengths are stretched"),   \
     RLHF_OPT_F64_LIST(config, o.long_factor, 1e-9, 1e9, "longrope: the same, with long_factors"),  \
     RLHF_OPT_I64(config, o.original_max_position_embeddings, 0, 0, 1 << 24,                        \
@@ -71,7 +72,8 @@ static const char *const layer_types[] = {"full_attention", "sliding_attention",
 const rlhf_opt rlhf_tf_decoder_opts[RLHF_TF_N_DECODER_OPTS] = {
     SIZE(vocab_size, 1 << 24, "number of token ids"),
     SIZE(hidden_size, 1 << 15, "width of the residual stream"),
-    SIZE(intermediate_size, 1 << 18, "width of the MLP"),
+    RLHF_OPT_I64(config, intermediate_size, 0, 0, 1 << 18,
+                 "width of the MLP; needed, except with block_ff_dim"),
     SIZE(num_hidden_layers, 1024, "number of layers"),
     SIZE(num_attention_heads, 1024, "heads of queries per layer"),
     SIZE(max_position_embeddings, 1 << 24, "context length in tokens"),
@@ -86,8 +88,9 @@ const rlhf_opt rlhf_tf_decoder_opts[RLHF_TF_N_DECODER_OPTS] = {
     RLHF_OPT_ENUM(config, tie_word_embeddings, RLHF_TF_TIED_BY_FAMILY, tied_names,
                   "the LM head is the token embedding"),
     RLHF_OPT_F64(config, rope_theta, 0, 0, 1e15, "rope_parameters.rope_theta of older files"),
-    RLHF_OPT_F64(config, partial_rotary_factor, MISSING, MISSING, 1,
-                 "phi3: the part of a head that is rotated; must be 1 for the others"),
+    RLHF_OPT_F64(
+        config, partial_rotary_factor, MISSING, MISSING, 1,
+        "phi3, qwen3_5_text: the part of a head that is rotated; must be 1 for the others"),
     RLHF_OPT_BOOL(
         config, long_factors, 0,
         "longrope: take long_factor, which allows rows of max_position_embeddings tokens; "
@@ -129,8 +132,9 @@ const rlhf_opt rlhf_tf_decoder_opts[RLHF_TF_N_DECODER_OPTS] = {
                  "smollm3: without no_rope_layers, every such layer is not rotated"),
     RLHF_OPT_LIST(
         config, layer_types, NULL, layer_types,
-        "qwen2, qwen3, gemma2, vaultgemma, gemma3_text, olmo3: which layers have a window; goes "
-        "before max_window_layers and sliding_window_pattern"),
+        "qwen2, qwen3, gemma2, vaultgemma, gemma3_text, olmo3: which layers have a window; lfm2, "
+        "qwen3_5_text: which have a state; goes before max_window_layers, sliding_window_pattern, "
+        "full_attn_idxs and full_attention_interval"),
     RLHF_OPT_F64_ABOVE(config, embedding_multiplier, 1, 0, 1e9,
                        "granite: factor of the embeddings"),
     RLHF_OPT_F64_ABOVE(config, residual_multiplier, 1, 0, 1e9,
@@ -141,6 +145,30 @@ const rlhf_opt rlhf_tf_decoder_opts[RLHF_TF_N_DECODER_OPTS] = {
                  "granitemoehybrid: width of the MLP"),
     RLHF_OPT_STR(config, position_embedding_type, NULL,
                  "granitemoehybrid: rope, or null for no positions"),
+    RLHF_OPT_F64_ABOVE(config, norm_eps, 1e-5, 0, 1, "lfm2: like rms_norm_eps"),
+    RLHF_OPT_I64(config, conv_L_cache, 3, 0, 1 << 20, "lfm2: tokens that a convolution reads"),
+    RLHF_OPT_BOOL(config, conv_bias, 0, "lfm2: layers with a convolution have biases"),
+    RLHF_OPT_I64_LIST(config, full_attn_idxs, 0, 1 << 20,
+                      "lfm2: without layer_types, the layers with attention; if missing, all"),
+    RLHF_OPT_I64(config, block_ff_dim, 0, 0, 1 << 18,
+                 "lfm2: goes before intermediate_size, which it is called in older files"),
+    RLHF_OPT_BOOL(config, block_auto_adjust_ff_dim, 1,
+                  "lfm2: the MLP's width is two thirds of intermediate_size, times "
+                  "block_ffn_dim_multiplier, rounded up to block_multiple_of"),
+    RLHF_OPT_F64(config, block_ffn_dim_multiplier, 1, 0, 1e6, "lfm2: see block_auto_adjust_ff_dim"),
+    RLHF_OPT_I64(config, block_multiple_of, 256, 1, 1 << 18, "lfm2: see block_auto_adjust_ff_dim"),
+    RLHF_OPT_ENUM(config, tie_embedding, RLHF_TF_TIED_BY_FAMILY, tied_names,
+                  "lfm2: goes before tie_word_embeddings"),
+    RLHF_OPT_I64(config, linear_conv_kernel_dim, 4, 0, 1 << 20,
+                 "qwen3_5_text: tokens that a convolution reads"),
+    RLHF_OPT_I64(config, linear_key_head_dim, 128, 1, 1 << 15,
+                 "qwen3_5_text: width of a key head of the delta rule"),
+    RLHF_OPT_I64(config, linear_value_head_dim, 128, 1, 1 << 15,
+                 "qwen3_5_text: width of its value heads"),
+    RLHF_OPT_I64(config, linear_num_key_heads, 16, 1, 1024, "qwen3_5_text: its key heads"),
+    RLHF_OPT_I64(config, linear_num_value_heads, 32, 1, 1024, "qwen3_5_text: its value heads"),
+    RLHF_OPT_I64(config, full_attention_interval, 4, 1, 1 << 20,
+                 "qwen3_5_text: without layer_types, every such layer has attention"),
     ROPE_OPTS(rope_parameters),
     ROPE_OPTS(rope_scaling),
     KIND_OPTS("full_attention", rope_full),
@@ -224,7 +252,8 @@ static rlhf_status check_known(const rlhf_host *host, const config *c, uint32_t 
                           "config.json: num_key_value_heads is %lld; it must be null or an integer "
                           "of at least 1",
                           (long long)c->num_key_value_heads);
-    for (size_t i = 0; !(reads & RLHF_TF_READS_PHI) && i < sizeof parts / sizeof *parts; i++)
+    const int32_t partial = (reads & (RLHF_TF_READS_PHI | RLHF_TF_READS_DELTA)) != 0;
+    for (size_t i = 0; !partial && i < sizeof parts / sizeof *parts; i++)
         if (parts[i].found != MISSING && parts[i].found != 1)
             return refuse_number(host, parts[i].key, parts[i].found);
     return RLHF_OK;
@@ -370,7 +399,6 @@ static rlhf_status check_sizes(const rlhf_host *host, const config *c) {
         int64_t found;
     } sizes[] = {{"vocab_size", c->vocab_size},
                  {"hidden_size", c->hidden_size},
-                 {"intermediate_size", c->intermediate_size},
                  {"num_hidden_layers", c->num_hidden_layers},
                  {"num_attention_heads", c->num_attention_heads},
                  {"max_position_embeddings", c->max_position_embeddings}};
@@ -379,6 +407,10 @@ static rlhf_status check_sizes(const rlhf_host *host, const config *c) {
             return rlhf_failf(host, RLHF_E_INVALID,
                               "config.json: %s must be an integer of at least 1, found null",
                               sizes[i].key);
+    if (c->intermediate_size < 1 && c->block_ff_dim < 1)
+        return host->fail(host, RLHF_E_INVALID,
+                          "config.json: intermediate_size is missing; it must be an integer of at "
+                          "least 1");
     return RLHF_OK;
 }
 
@@ -435,7 +467,8 @@ rlhf_status rlhf_tf_decoder_arch(const rlhf_host *host, const config *c,
         .init_std = c->initializer_range,
         .layer_prefix = "model.layers.%d.",
         .base_prefix = "model.",
-        .globals = globals,
+        .globals = f->globals ? f->globals : globals,
+        .state_layers = f->state_layers,
         .layers = f->layers                           ? f->layers
                   : f->norm_at == RLHF_TF_NORM_BEFORE ? layers
                                                       : after_layers};
@@ -464,8 +497,10 @@ rlhf_status rlhf_tf_decoder_arch(const rlhf_host *host, const config *c,
         a->logit_scale = 1 / c->logits_scaling;
     }
     RLHF_TRY(rlhf_tf_rotary_read(host, c, f, a->head_dim, &a->rotary, &a->n_ctx));
-    const rlhf_status st = windows_read(host, c, f, a);
+    rlhf_status st = windows_read(host, c, f, a);
+    if (st >= 0) st = rlhf_tf_states_read(host, c, f, a);
     if (st < 0) {
+        host->free(host, a->window_layers);
         host->free(host, a->rotary.frequency);
         host->free(host, a->rotary.layers);
         host->free(host, a->rotary.other);

@@ -63,7 +63,16 @@ enum rlhf_tf_reads {
     RLHF_TF_READS_PHI = 8192,
     // Gemma 2 and 3 (2024, 2025): hidden_activation, query_pre_attn_scalar,
     // final_logit_softcapping, rope_local_base_freq
-    RLHF_TF_READS_GEMMA = 16384
+    RLHF_TF_READS_GEMMA = 16384,
+    // LFM2 (2025): layers that are not of the kind "full_attention" are gated short convolutions
+    // (RLHF_TF_CONV). layer_types or full_attn_idxs, conv_L_cache, conv_bias, norm_eps,
+    // tie_embedding; the settings block_* adjust intermediate_size. The activation is silu.
+    RLHF_TF_READS_SHORT_CONV = 32768,
+    // Qwen3.5 (2026): layers of the kind "linear_attention" have the delta rule (RLHF_TF_DELTA),
+    // and the others gates of attention. layer_types or full_attention_interval, the settings
+    // linear_*, partial_rotary_factor, which is 0.25 if it is missing. Positions of images
+    // (mrope_section) are ignored: those of text are the same in all sections.
+    RLHF_TF_READS_DELTA = 65536
 };
 
 // The names of the tensors of attention, and of the norm before it, in Llama and its descendants.
@@ -100,8 +109,9 @@ struct rlhf_tf_family {
     // RLHF_TF_READS_KIND_ROPE: rope_theta of the layers with a window
     double sliding_theta;
     // The names of a layer's tensors; NULL: those of Llama or, with norms of the blocks' outputs,
-    // those of Gemma and OLMo.
-    const struct rlhf_tf_name *layers;
+    // those of Gemma and OLMo. Those of layers with a state; NULL: there are none. Those of the
+    // other tensors; NULL: those of Llama.
+    const struct rlhf_tf_name *layers, *state_layers, *globals;
 };
 
 // tie_word_embeddings is false, true or missing.
@@ -115,17 +125,21 @@ struct rlhf_tf_decoder {
     int64_t num_experts, num_local_experts;
     int64_t pretraining_tp, sliding_window, max_window_layers, no_rope_layer_interval;
     int64_t sliding_window_pattern;
-    rlhf_i64_list no_rope_layers;
+    rlhf_i64_list no_rope_layers, full_attn_idxs;
+    int64_t conv_L_cache, block_ff_dim, block_multiple_of;
+    int64_t linear_conv_kernel_dim, linear_key_head_dim, linear_value_head_dim;
+    int64_t linear_num_key_heads, linear_num_value_heads, full_attention_interval;
     const char *const *layer_types; // empty: missing
     int64_t shared_intermediate_size;
     const char *hidden_act, *hidden_activation, *position_embedding_type;
     double embedding_multiplier, residual_multiplier, attention_multiplier, logits_scaling;
-    double rms_norm_eps, initializer_range, rope_theta;
+    double rms_norm_eps, norm_eps, initializer_range, rope_theta, block_ffn_dim_multiplier;
     double partial_rotary_factor; // RLHF_TF_MISSING: missing
     double attn_logit_softcapping, final_logit_softcapping;
     double query_pre_attn_scalar, rope_local_base_freq;
-    int32_t tie_word_embeddings; // enum rlhf_tf_tied
+    int32_t tie_word_embeddings, tie_embedding; // enum rlhf_tf_tied
     int32_t quantization_config;
+    int32_t conv_bias, block_auto_adjust_ff_dim;
     int32_t attention_bias, mlp_bias, use_sliding_window, use_bidirectional_attention;
     int32_t long_factors; // 1: positions of type longrope have the long factors
     int32_t rope_scaling_full_attention, rope_scaling_sliding_attention;
@@ -134,17 +148,24 @@ struct rlhf_tf_decoder {
     struct rlhf_tf_rope_config rope_full, rope_sliding;
 };
 
-enum { RLHF_TF_N_DECODER_OPTS = 89 };
+enum { RLHF_TF_N_DECODER_OPTS = 104 };
 extern const rlhf_opt rlhf_tf_decoder_opts[RLHF_TF_N_DECODER_OPTS]; // for RLHF_OPT_TABLE
 
-// Fills *out. Refuses unsupported or inconsistent settings. Allocates the arrays of out->rotary and
-// out->window_layers; rlhf_tf_create takes ownership of them. [main]
+// Fills *out. Refuses unsupported or inconsistent settings. Allocates the arrays of out->rotary,
+// out->window_layers and out->mix_layers; rlhf_tf_create takes ownership of them. [main]
 rlhf_status rlhf_tf_decoder_arch(const rlhf_host *host, const struct rlhf_tf_decoder *c,
                                  const struct rlhf_tf_family *family, struct rlhf_tf_arch *out);
 
 // 1 if the layer is of the kind "sliding_attention". For RLHF_TF_READS_KINDS. [any]
 int32_t rlhf_tf_is_sliding(const struct rlhf_tf_decoder *c, const struct rlhf_tf_family *family,
                            int64_t layer);
+
+// ---- states_config.c ----
+// Sets which layers have a state, and their sizes, and what else RLHF_TF_READS_SHORT_CONV and
+// RLHF_TF_READS_DELTA say. Refuses kinds of layers that the family does not have. Allocates
+// out->mix_layers; if it fails, this is NULL. [main]
+rlhf_status rlhf_tf_states_read(const rlhf_host *host, const struct rlhf_tf_decoder *c,
+                                const struct rlhf_tf_family *family, struct rlhf_tf_arch *out);
 
 // ---- rotary_config.c ----
 // Sets the frequencies of a head's pairs, and the scale, with the formulas of transformers'

@@ -53,6 +53,8 @@ struct rlhf__tf {
     rlhf_weight *table;       // the token embedding, if it stays quantised; may be equal to `lm`
     int32_t lm_fresh, opened; // lm_fresh: the packed LM head has the current values
     int32_t settled;          // the frozen weights have been packed
+    struct rlhf__tf_mix_widths most; // the largest of all layers
+    int32_t n_attention;             // layers with attention
     struct rlhf__tf_work train, infer;
     struct rlhf__tf_tap tap;
     struct rlhf__tf_scratch bwd;
@@ -79,8 +81,12 @@ static inline struct rlhf__tf_tensor *rlhf__tf_tensor(struct rlhf__tf *m, int32_
 
 static inline struct rlhf_tf_widths rlhf_tf_widths(const struct rlhf_tf_arch *a) {
     const int32_t q = a->n_head * a->head_dim, kv = a->n_kv_head * a->head_dim;
-    return (struct rlhf_tf_widths){a->d,       q,          kv,
-                                   q + 2 * kv, a->d_inner, a->gated ? 2 * a->d_inner : a->d_inner};
+    return (struct rlhf_tf_widths){.d = a->d,
+                                   .q = q,
+                                   .kv = kv,
+                                   .qkv = (a->attn_gate ? 2 : 1) * q + 2 * kv,
+                                   .inner = a->d_inner,
+                                   .fc = a->gated ? 2 * a->d_inner : a->d_inner};
 }
 
 // Returns the number of ids that have a logit. These are the first ids: the LM head ignores the

@@ -119,9 +119,10 @@ static void each_work(struct rlhf__tf *m, struct rlhf__tf_work *w, buf_fn *f, ui
 
 static void each_scratch(struct rlhf__tf *m, buf_fn *f, uint64_t *bytes) {
     struct rlhf__tf_scratch *s = &m->bwd;
-    struct rlhf__tf_buf *all[] = {&s->ds,   &s->ds2, &s->dy,    &s->wide, &s->narrow, &s->datt,
-                                  &s->dres, &s->drh, &s->drf,   &s->drx,  &s->dscore, &s->dp1,
-                                  &s->dpf,  &s->dpx, &s->dfull, &s->dfc,  &s->dlow};
+    struct rlhf__tf_buf *all[] = {&s->ds,     &s->ds2,  &s->dy,    &s->wide, &s->narrow,
+                                  &s->datt,   &s->dres, &s->drh,   &s->drf,  &s->drx,
+                                  &s->dscore, &s->dp1,  &s->dpf,   &s->dpx,  &s->dfull,
+                                  &s->dfc,    &s->dlow, &s->mixed, &s->mix};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         f(m, all[i], bytes);
 }

@@ -3,8 +3,10 @@
 #ifndef RLHF_MODELS_TRANSFORMER_INTERNAL_H
 #define RLHF_MODELS_TRANSFORMER_INTERNAL_H
 
-#include "instance.h"
+#include "mix.h"
 #include "session.h"
+
+#include <math.h>
 
 // ---- internal.c ----
 // Record a failure and return `code`. Do not call this function for a failure of the compute table:
@@ -36,7 +38,7 @@ int32_t rlhf__tf_slot_only_packed(int32_t layer, int32_t slot);
 
 // ---- adapter.c ----
 // site_of: the matrix product (site) that uses the matrix in a layer's slot, or -1. site_slot: the
-// slot of a site's matrix. site_inputs: the input width of a site.
+// slot of a site's matrix. site_inputs, site_outputs: the widths of a site in a layer.
 int32_t rlhf__tf_site_of(int32_t slot);
 int32_t rlhf__tf_site_slot(enum rlhf__tf_site site);
 // Returns the first slot of a product. The slots of a product end before the first slot of the next
@@ -45,7 +47,8 @@ int32_t rlhf__tf_site_slot(enum rlhf__tf_site site);
 // OUT each end with the norm of the block's output (rlhf__tf_norms_after). For TF_N_SITE, returns
 // RLHF_TF_N_LAYER.
 int32_t rlhf__tf_site_first(enum rlhf__tf_site site);
-int32_t rlhf__tf_site_inputs(const struct rlhf__tf *m, enum rlhf__tf_site site);
+int32_t rlhf__tf_site_inputs(const struct rlhf__tf *m, int32_t layer, enum rlhf__tf_site site);
+int32_t rlhf__tf_site_outputs(const struct rlhf__tf *m, int32_t layer, enum rlhf__tf_site site);
 // The largest number of columns that A x of this product has in any layer; 0 without adapters.
 uint64_t rlhf__tf_low_width(const struct rlhf__tf *m, enum rlhf__tf_site site);
 // Finds the matrix products that the adapter `a` targets. If `a` is NULL, finds none. params.c
@@ -149,9 +152,8 @@ int32_t rlhf__tf_has_prefix(const int32_t *prefix, uint32_t n); // 1 if any entr
 // ---- rows.c ----
 rlhf_status rlhf__tf_rows_upload(struct rlhf__tf *m, struct rlhf__tf_work *w,
                                  const struct rlhf__tf_layout *l);
-// The number of integers of a step with n rows, each with one token. ringed 1: of a session with a
-// ring.
-uint64_t rlhf__tf_rows_ints(uint64_t n, int32_t ringed);
+// The number of integers of a step of the session with n rows, each with one token.
+uint64_t rlhf__tf_rows_ints(uint64_t n, const rlhf_gen *g);
 
 // ---- trunk.c, trunk_bwd.c ----
 // Computes the sum of the embeddings of ids and, unless pos is NULL, of positions: f32 [rows, d].
@@ -170,7 +172,7 @@ rlhf_status rlhf__tf_trunk_from(struct rlhf__tf *m, struct rlhf__tf_work *w, int
                                 int32_t mid);
 // Recomputes the activations of `layer` that the backward pass needs, from the input of `layer`.
 rlhf_status rlhf__tf_layer_again(struct rlhf__tf *m, const struct rlhf__tf_work *w, int32_t layer);
-// If w is lean, recomputes the input of a layer's product.
+// Recomputes the input of a layer's product, if it is not kept: in a lean work, and after a gate.
 rlhf_status rlhf__tf_input_again(struct rlhf__tf *m, const struct rlhf__tf_work *w, int32_t layer,
                                  enum rlhf__tf_site site);
 // Allocates the memory that the trunk needs for w->rows, so that running the trunk does not
@@ -179,7 +181,6 @@ rlhf_status rlhf__tf_trunk_reserve(struct rlhf__tf *m, struct rlhf__tf_work *w);
 // The locations of the activations of a layer of w, after the trunk has run.
 struct rlhf__tf_acts rlhf__tf_acts(const struct rlhf__tf *m, const struct rlhf__tf_work *w,
                                    int32_t layer);
-rlhf_attn rlhf__tf_attn_geometry(const struct rlhf__tf *m, int32_t layer, int32_t cached);
 // Computes all gradients of the trunk. The input is d(loss)/d(w->x) in m->bwd.ds, f32 [total, d].
 rlhf_status rlhf__tf_trunk_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_forward *f);
 
@@ -264,11 +265,25 @@ rlhf_status rlhf__tf_ring_attend(const struct rlhf__tf *m, const struct rlhf__tf
                                  const struct rlhf__tf_qkv *s, rlhf_dev k, rlhf_dev v,
                                  rlhf_dev out);
 
+// ---- generate/states.c ----
+// Sets g->kept if some layers have a state. Call it before rlhf__tf_recorded_open.
+rlhf_status rlhf__tf_kept_open(struct rlhf__tf *m, rlhf_gen *g);
+void rlhf__tf_kept_close(struct rlhf__tf *m, struct rlhf__tf_kept *k); // NULL allowed
+// Plans a step that has been checked. If the step then fails, its slots are empty.
+void rlhf__tf_kept_plan(rlhf_gen *g, const rlhf_gen_step *s);
+// The states of a layer for a step; leaves *out if g is NULL.
+struct rlhf__tf_states {
+    rlhf_states conv, delta;
+};
+void rlhf__tf_states_of(const struct rlhf__tf *m, const rlhf_gen *g,
+                        const struct rlhf__tf_rows *rows, int32_t layer,
+                        struct rlhf__tf_states *out);
+
 // ---- generate/gen_record.c ----
 // The number of rows to which a recorded step of n rows is padded.
 uint32_t rlhf__tf_bucket(uint32_t n);
 // Sets g->recorded to the state that the session needs to record its steps, if the backend can
-// record. Call it after rlhf__tf_ring_open.
+// record. Call it after rlhf__tf_ring_open and rlhf__tf_kept_open.
 rlhf_status rlhf__tf_recorded_open(struct rlhf__tf *m, rlhf_gen *g);
 void rlhf__tf_recorded_close(struct rlhf__tf *m, struct rlhf__tf_recorded *r); // NULL allowed
 // Returns 1 if the session records step s, that is, if each row has one token, every row samples,

@@ -8,6 +8,7 @@ static void arch_finish(const rlhf_host *host, const struct rlhf_tf_arch *a) {
     host->free(host, a->rotary.other);
     host->free(host, a->rotary.layers);
     host->free(host, a->window_layers);
+    host->free(host, a->mix_layers);
 }
 
 // 1 if a layer does not rotate.
@@ -27,6 +28,12 @@ static const char *wrong_arch(const struct rlhf_tf_arch *a) {
         return "residual_scale is implemented only in stacks with rotary positions and norms "
                "before "
                "each block alone";
+    if (a->mix_layers &&
+        (a->window || !a->rotary.frequency || !a->out_in || !a->causal || rlhf__tf_norms_sums(a)))
+        return "layers with a state are implemented only in causal stacks without windows, with "
+               "rotary positions, and with linear layers stored as [out, in]";
+    if (a->attn_gate && (!a->out_in || rlhf__tf_norms_sums(a)))
+        return "gates of attention are implemented only with linear layers stored as [out, in]";
     return NULL;
 }
 
@@ -48,6 +55,7 @@ rlhf_status rlhf_tf_create(const rlhf_host *host, const struct rlhf_tf_arch *arc
     const double unit = arch->residual_scale != 0.0 ? arch->residual_scale : 1.0;
     m->arch.embed_scale = (arch->embed_scale != 0.0 ? arch->embed_scale : 1.0) / unit;
     m->stream_eps = arch->norm_eps / (unit * unit);
+    rlhf__tf_mix_measure(m);
     *self = m;
     return RLHF_OK;
 }
@@ -122,7 +130,9 @@ static rlhf_status tf_info(void *self, rlhf_model_info *out) {
     const struct rlhf_tf_arch *a = &m->arch;
     const struct rlhf_tf_widths w = rlhf_tf_widths(a);
     const int64_t d = w.d;
-    int64_t n = 0;
+    int64_t n = 0, mix = 0;
+    for (int32_t l = 0; l < a->n_layer; l++)
+        mix += rlhf__tf_site_outputs(m, l, TF_SITE_QKV) + rlhf__tf_site_inputs(m, l, TF_SITE_PROJ);
     for (uint32_t i = 0; i < m->n_tensors; i++)
         n += elements(&m->params[i]);
     rlhf_model_info i = {.size = sizeof i};
@@ -130,7 +140,7 @@ static rlhf_status tf_info(void *self, rlhf_model_info *out) {
     i.caps = caps_of(m);
     i.n_params = n;
     i.flops_per_token =
-        2 * (a->n_layer * d * (w.qkv + w.q + w.fc + w.inner) +
+        2 * (d * (mix + (int64_t)a->n_layer * (w.fc + w.inner)) +
              (rlhf__tf_has_lm(m) ? d * rlhf__tf_outputs(m) : 0) + rlhf__tf_adapter_size(m));
     i.n_vocab = rlhf__tf_outputs(m);
     i.n_ctx = a->n_ctx;

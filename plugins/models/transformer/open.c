@@ -35,6 +35,8 @@ static const char *lacking(const rlhf_compute *c, const struct rlhf_tf_arch *a, 
     RETURN_IF_NEEDED(a->gated, gate, gate_bwd)
     RETURN_IF_NEEDED(rlhf__tf_norms_after(a), add, add)
     RETURN_IF_NEEDED(a->rotary.frequency, rope, rope_bwd)
+    const char *mix = rlhf__tf_mix_lacking(c, a, trainable);
+    if (mix) return mix;
     if (adapter) {
         RETURN_IF_LACKING(weight_create_blocks)
         RETURN_IF_LACKING(linear_sum)
@@ -47,15 +49,14 @@ static const char *lacking(const rlhf_compute *c, const struct rlhf_tf_arch *a, 
 static rlhf_status check_geometry(const struct rlhf_tf_arch *a, const rlhf_model_open *o) {
     const rlhf_compute *c = o->compute;
     const int64_t width = (int64_t)a->n_head * a->head_dim;
-    const int64_t kv_width = (int64_t)a->n_kv_head * a->head_dim;
     const rlhf_attn attn = {.size = sizeof attn,
                             .heads = a->n_head,
                             .kv_heads = a->n_kv_head,
                             .head_dim = a->head_dim,
                             .causal = a->causal,
                             .dtype = o->dtype,
-                            .q_stride = width + 2 * kv_width,
-                            .kv_stride = width + 2 * kv_width,
+                            .q_stride = rlhf_tf_widths(a).qkv,
+                            .kv_stride = rlhf_tf_widths(a).qkv,
                             .out_stride = width,
                             .scale = a->attn_scale,
                             .window = a->window,
@@ -65,7 +66,8 @@ static rlhf_status check_geometry(const struct rlhf_tf_arch *a, const rlhf_model
     if (!RLHF_COMPUTE_HAS(c, supports)) return RLHF_OK;
     RLHF_TRY(c->supports(c->ctx, &call));
     call.op = backward;
-    return o->trainable ? c->supports(c->ctx, &call) : RLHF_OK;
+    if (o->trainable) RLHF_TRY(c->supports(c->ctx, &call));
+    return rlhf__tf_mix_check(a, o);
 }
 
 rlhf_status rlhf__tf_open_check(struct rlhf__tf *m, const rlhf_model_open *o) {
@@ -122,6 +124,14 @@ static int32_t same_window(const struct rlhf_tf_arch *a, const struct rlhf_tf_ar
     return 1;
 }
 
+static int32_t same_mix(const struct rlhf_tf_arch *a, const struct rlhf_tf_arch *b) {
+    const struct rlhf_tf_state *x = &a->state, *y = &b->state;
+    return same_bytes(a->mix_layers, b->mix_layers, (size_t)a->n_layer) &&
+           a->attn_gate == b->attn_gate && x->taps == y->taps && x->bias == y->bias &&
+           x->key_heads == y->key_heads && x->value_heads == y->value_heads &&
+           x->key_dim == y->key_dim && x->value_dim == y->value_dim;
+}
+
 // 1 if both trunks compute the same functions from the same weights.
 static int32_t same_trunk(const struct rlhf_tf_arch *a, const struct rlhf_tf_arch *b) {
     return a->n_vocab == b->n_vocab && a->n_ctx == b->n_ctx && a->d == b->d &&
@@ -134,7 +144,7 @@ static int32_t same_trunk(const struct rlhf_tf_arch *a, const struct rlhf_tf_arc
            a->norm_eps == b->norm_eps && a->norm_offset == b->norm_offset &&
            a->embed_scale == b->embed_scale && a->embed_rounded == b->embed_rounded &&
            a->residual_scale == b->residual_scale && a->logit_scale == b->logit_scale &&
-           a->softcap == b->softcap && same_window(a, b) && same_rotary(a, b);
+           a->softcap == b->softcap && same_window(a, b) && same_mix(a, b) && same_rotary(a, b);
 }
 
 static rlhf_status check_base(struct rlhf__tf *m, const rlhf_model_open *o,

@@ -50,12 +50,12 @@ static rlhf_status each_global(struct rlhf__tf *m, const struct rlhf_tf_name *n,
 static rlhf_status each_name(struct rlhf__tf *m, visit_fn *visit, void *arg) {
     const struct rlhf_tf_name *n;
     for (int32_t layer = 0; layer < m->arch.n_layer; layer++)
-        for (n = m->arch.layers; n->name; n++)
+        for (n = rlhf__tf_names(&m->arch, layer); n->name; n++)
             if (is_own(m, layer, n->slot)) RLHF_TRY(visit(m, n, layer, WHOLE, arg));
     RLHF_TRY(each_global(m, m->arch.globals, visit, arg));
     RLHF_TRY(each_global(m, value_head, visit, arg));
     for (int32_t layer = 0; m->low && layer < m->arch.n_layer; layer++)
-        for (n = m->arch.layers; n->name; n++) {
+        for (n = rlhf__tf_names(&m->arch, layer); n->name; n++) {
             if (block_of(m, n, layer) < 0) continue;
             RLHF_TRY(visit(m, n, layer, LORA_A, arg));
             RLHF_TRY(visit(m, n, layer, LORA_B, arg));
@@ -108,6 +108,11 @@ static void fill_whole(struct rlhf__tf *m, const struct rlhf_tf_name *n, int32_t
     p->shape[0] = rows.count;
     p->shape[1] = s.cols;
     p->ndim = s.cols ? 2 : 1;
+    if (layer >= 0 && n->slot == RLHF_TF_CONV_W) { // one input channel for each output channel
+        p->ndim = 3;
+        p->shape[1] = 1;
+        p->shape[2] = s.cols;
+    }
     p->group = s.group;
     p->flags = s.flags;
     if (m->low && s.group == RLHF_PARAM_TRUNK) p->flags |= RLHF_PARAM_FROZEN;
@@ -126,7 +131,7 @@ static void fill_half(struct rlhf__tf *m, const struct rlhf_tf_name *n, int32_t 
                       enum half half, rlhf_param *p) {
     const enum rlhf__tf_site site = (enum rlhf__tf_site)rlhf__tf_site_of(n->slot);
     const struct rlhf__tf_low *low = &m->low[layer].of[site];
-    const int32_t block = block_of(m, n, layer), in = rlhf__tf_site_inputs(m, site);
+    const int32_t block = block_of(m, n, layer), in = rlhf__tf_site_inputs(m, layer, site);
     const struct rlhf__tf_tensor *t = half == LORA_A ? &low->a : &low->b;
     const uint64_t before = half == LORA_A ? (uint64_t)block * (uint64_t)m->rank * (uint64_t)in
                                            : rlhf__tf_low_outputs(low, block) * (uint64_t)m->rank;

@@ -60,11 +60,11 @@ rlhf_status rlhf__tf_parts_open(struct rlhf__tf *m, const rlhf_model_open *o) {
             cut(m, n->slot);
         }
     for (int32_t layer = 0; layer < m->arch.n_layer && m->arch.out_in; layer++) {
-        for (const struct rlhf_tf_name *n = m->arch.layers; n->name; n++)
+        for (const struct rlhf_tf_name *n = rlhf__tf_names(&m->arch, layer); n->name; n++)
             if (rlhf__tf_site_of(n->slot) >= 0) add_part(m, n, layer, o);
         for (int32_t s = 0; s < TF_N_SITE; s++)
             decide(parts_of(m, layer, rlhf__tf_site_slot((enum rlhf__tf_site)s)),
-                   rlhf__tf_site_inputs(m, (enum rlhf__tf_site)s));
+                   rlhf__tf_site_inputs(m, layer, (enum rlhf__tf_site)s));
     }
     return RLHF_OK;
 }

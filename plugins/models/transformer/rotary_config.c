@@ -247,14 +247,16 @@ static rlhf_status type_read(const rlhf_host *host, uint32_t reads, struct rope 
 }
 
 // Sets the number of elements of a head that are rotated: int(head_dim * partial_rotary_factor).
-// Only Phi-3 has this factor; rlhf_tf_decoder_arch refuses it in the other families.
+// Only Phi-3 and Qwen3.5 have this factor; rlhf_tf_decoder_arch refuses it in the other families.
 static rlhf_status part_read(const rlhf_host *host, const struct rlhf_tf_decoder *c, uint32_t reads,
                              int32_t head_dim, struct rope *r) {
     const double own = r->o->partial_rotary_factor, outer = c->partial_rotary_factor;
-    const double part = !(reads & RLHF_TF_READS_PHI) ? 1
-                        : own != RLHF_TF_MISSING     ? own
-                        : outer != RLHF_TF_MISSING   ? outer
-                                                     : 1;
+    const int delta = (reads & RLHF_TF_READS_DELTA) != 0;
+    const double part = !delta && !(reads & RLHF_TF_READS_PHI) ? 1
+                        : own != RLHF_TF_MISSING               ? own
+                        : outer != RLHF_TF_MISSING             ? outer
+                        : delta                                ? 0.25
+                                                               : 1;
     r->dim = (int32_t)(head_dim * part);
     if (r->dim == head_dim || (r->dim >= 2 && r->dim % 2 == 0)) return RLHF_OK;
     return rlhf_failf(

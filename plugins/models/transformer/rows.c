@@ -9,7 +9,7 @@ struct block {
     int32_t *host;
     rlhf_dev dev;
     uint64_t ids, pos, offset, start, kv_base, prefix_base, prefix_len, resp, target, read, ref,
-        pool, ring, end;
+        pool, from, to, ring, end;
 };
 
 // The integers of a ring: offsets of each part, then kv_base, prefix_base and prefix_len.
@@ -18,7 +18,8 @@ static uint64_t ring_ints(uint64_t n) { return 4 * n + TF_N_PART; }
 static uint64_t seg(uint64_t at, uint64_t n) { return (at + n + 15) & ~(uint64_t)15; }
 
 static void block_lay_out(struct block *k, uint64_t n, uint64_t total, uint64_t n_resp,
-                          uint64_t n_ref, int32_t ringed) {
+                          uint64_t n_ref, const rlhf_gen *g) {
+    const uint64_t n_states = g && g->kept ? n : 0;
     k->ids = 0;
     k->pos = seg(k->ids, total);
     k->offset = seg(k->pos, total);
@@ -31,8 +32,10 @@ static void block_lay_out(struct block *k, uint64_t n, uint64_t total, uint64_t 
     k->read = seg(k->target, n_resp);
     k->ref = seg(k->read, n_resp);
     k->pool = seg(k->ref, n_ref);
-    k->ring = seg(k->pool, n);
-    k->end = ringed ? seg(k->ring, ring_ints(n)) : k->ring;
+    k->from = seg(k->pool, n);
+    k->to = seg(k->from, n_states);
+    k->ring = seg(k->to, n_states);
+    k->end = g && g->ring ? seg(k->ring, ring_ints(n)) : k->ring;
 }
 
 // The row of the caller that is row i on the device.
@@ -116,10 +119,22 @@ static void fill_resp(const struct block *k, const struct rlhf__tf_layout *l) {
     }
 }
 
-uint64_t rlhf__tf_rows_ints(uint64_t n, int32_t ringed) {
+uint64_t rlhf__tf_rows_ints(uint64_t n, const rlhf_gen *g) {
     struct block k;
-    block_lay_out(&k, n, n, n, 0, ringed);
+    block_lay_out(&k, n, n, n, 0, g);
     return k.end;
+}
+
+// The slots of the states with which the rows begin, and those of the states that they leave.
+// Padding rows of a recorded step have none.
+static void fill_states(const struct block *k, const struct rlhf__tf_layout *l) {
+    int32_t *from = k->host + k->from, *to = k->host + k->to;
+    for (uint32_t i = 0; i < l->n; i++) {
+        const uint32_t row = row_at(l, i);
+        const int32_t slot = l->slot[row], pads = (uint32_t)slot >= l->gen->n_slots;
+        to[i] = pads ? -1 : slot;
+        from[i] = pads ? -1 : l->start[row] ? slot : l->prefix ? l->prefix[row] : -1;
+    }
 }
 
 static void fill_ring(const struct block *k, uint64_t n, const struct rlhf__tf_ring *ring) {
@@ -186,11 +201,13 @@ rlhf_status rlhf__tf_rows_upload(struct rlhf__tf *m, struct rlhf__tf_work *w,
     r->n_resp = count_resp(l);
     r->resp_is_all = l->gen && r->n_resp == l->total;
     const struct rlhf__tf_ring *ring = l->gen ? l->gen->ring : NULL;
-    block_lay_out(&k, l->n, l->total, r->n_resp, l->ref ? r->n_resp : 0, ring != NULL);
+    const int32_t kept = l->gen && l->gen->kept;
+    block_lay_out(&k, l->n, l->total, r->n_resp, l->ref ? r->n_resp : 0, l->gen);
     RLHF_TRY(place(m, w, l, &k));
     fill_rows(&m->arch, &k, l, r);
     fill_resp(&k, l);
     if (ring) fill_ring(&k, l->n, ring);
+    if (kept) fill_states(&k, l);
     RLHF_TRY(rlhf__tf_turn_reserve(m, r->ragged.max_k));
     if (l->ref) memcpy(k.host + k.ref, l->ref, r->n_resp * sizeof *k.host);
     if (!l->recorded) RLHF_TRY(m->c->upload(m->c->ctx, k.dev, k.host, k.end * sizeof(int32_t)));
@@ -201,6 +218,8 @@ rlhf_status rlhf__tf_rows_upload(struct rlhf__tf *m, struct rlhf__tf_work *w,
     r->read = at(&k, k.read);
     r->ref = l->ref ? at(&k, k.ref) : NULL;
     r->pool = at(&k, k.pool);
+    r->from = kept ? at(&k, k.from) : NULL;
+    r->to = kept ? at(&k, k.to) : NULL;
     r->ragged.size = sizeof r->ragged;
     r->ragged.n = l->n;
     r->ragged.total = l->total;

@@ -65,15 +65,24 @@ struct rlhf__tf_ring {
     struct rlhf__tf_buf k, v; // the stage: act dtype [stage, kv]
 };
 
+// The states of the layers that have one (states.c), and the order of the current step's rows: row
+// i on the device is row order[i] of the step.
+struct rlhf__tf_kept {
+    struct rlhf__tf_buf states; // for each layer, for each slot
+    int32_t *order;             // [n_slots]
+    int32_t sorted, reserved;   // sorted 1: order[i] is i
+};
+
 struct rlhf_gen {
     uint32_t n_slots, max_len;
     uint32_t cache_slots; // n_slots, plus the spare slot if calls are recorded
-    // act dtype [cache_slots * max_len, kv] for each layer, or [cache_slots * window, kv] if the
-    // layer has a ring (rlhf__tf_cache_at)
+    // act dtype [cache_slots * max_len, kv] for each layer with attention, or [cache_slots *
+    // window, kv] if the layer has a ring (rlhf__tf_cache_at)
     struct rlhf__tf_buf k, v;
     struct rlhf__gen_slot *slots;
     struct rlhf__tf_recorded *recorded; // NULL: calls are not recorded
     struct rlhf__tf_ring *ring;         // NULL: every layer keeps all tokens of a slot
+    struct rlhf__tf_kept *kept;         // NULL: no layer has a state
 };
 
 #endif

@@ -136,9 +136,36 @@ static struct rlhf__tf_shape global_shape(const struct rlhf__tf *m, int32_t slot
     }
 }
 
-static struct rlhf__tf_shape layer_shape(const struct rlhf__tf *m, int32_t slot) {
+// A bias of a product of n outputs; in attention and the MLP, `which` tells whether it exists.
+static struct rlhf__tf_shape mix_bias(const struct rlhf__tf *m, int32_t layer, int32_t which,
+                                      int32_t n) {
+    const enum rlhf_tf_mix mix = rlhf__tf_mix_of(&m->arch, layer);
+    if (mix == RLHF_TF_ATTENTION) return bias(m, which, n);
+    return mix == RLHF_TF_CONV && m->arch.state.bias ? vector(n, RLHF_INIT_ZERO) : absent();
+}
+
+// A slot that only layers with a state have.
+static struct rlhf__tf_shape state_shape(const struct rlhf__tf *m, int32_t layer, int32_t slot) {
+    const struct rlhf_tf_state *s = &m->arch.state;
+    const enum rlhf_tf_mix mix = rlhf__tf_mix_of(&m->arch, layer);
+    const int32_t channels = mix == RLHF_TF_CONV ? m->arch.d : rlhf__tf_delta_channels(s);
+    if (mix == RLHF_TF_ATTENTION) return absent();
+    if (slot == RLHF_TF_CONV_W) return matrix(channels, s->taps, m->arch.init_std);
+    if (slot == RLHF_TF_CONV_B) return mix_bias(m, layer, 0, channels);
+    if (mix == RLHF_TF_CONV) return absent();
+    if (slot == RLHF_TF_MIX_G) return vector(s->value_dim, RLHF_INIT_ONE);
+    struct rlhf__tf_shape v = vector(s->value_heads, RLHF_INIT_ONE);
+    if (slot != RLHF_TF_A_LOG) return v;
+    v.init = RLHF_INIT_LOG_UNIFORM;
+    v.init_std = 16;
+    return v;
+}
+
+static struct rlhf__tf_shape layer_shape(const struct rlhf__tf *m, int32_t layer, int32_t slot) {
     const struct rlhf_tf_arch *a = &m->arch;
     const struct rlhf_tf_widths n = rlhf_tf_widths(a);
+    const struct rlhf__tf_mix_widths mix = rlhf__tf_mix_widths(a, layer);
+    const int32_t attention = rlhf__tf_mix_of(a, layer) == RLHF_TF_ATTENTION;
     const double std = a->init_std;
     const double res = a->residual_init ? std / sqrt(2.0 * a->n_layer) : std;
     switch (slot) {
@@ -152,15 +179,21 @@ static struct rlhf__tf_shape layer_shape(const struct rlhf__tf *m, int32_t slot)
     case RLHF_TF_P2_G:
         return rlhf__tf_norms_after(a) ? gain(m, a->d) : absent();
     case RLHF_TF_QN_G:
-        return qk_gain(m, n.q);
+        return attention ? qk_gain(m, n.q) : absent();
     case RLHF_TF_KN_G:
-        return qk_gain(m, n.kv);
+        return attention ? qk_gain(m, n.kv) : absent();
+    case RLHF_TF_CONV_W:
+    case RLHF_TF_CONV_B:
+    case RLHF_TF_A_LOG:
+    case RLHF_TF_DT_BIAS:
+    case RLHF_TF_MIX_G:
+        return state_shape(m, layer, slot);
     case RLHF_TF_QKV_W:
-        return linear(m, n.d, n.qkv, std);
+        return linear(m, n.d, mix.first, std);
     case RLHF_TF_QKV_B:
-        return bias(m, RLHF_TF_BIAS_QKV, n.qkv);
+        return mix_bias(m, layer, RLHF_TF_BIAS_QKV, mix.first);
     case RLHF_TF_PROJ_W:
-        return linear(m, n.q, n.d, res);
+        return linear(m, mix.mixed, n.d, res);
     case RLHF_TF_FC_W:
         return linear(m, n.d, n.fc, std);
     case RLHF_TF_FC_B:
@@ -168,7 +201,7 @@ static struct rlhf__tf_shape layer_shape(const struct rlhf__tf *m, int32_t slot)
     case RLHF_TF_OUT_W:
         return linear(m, n.inner, n.d, res);
     case RLHF_TF_PROJ_B:
-        return bias(m, RLHF_TF_BIAS_PROJ, n.d);
+        return mix_bias(m, layer, RLHF_TF_BIAS_PROJ, n.d);
     default:
         return bias(m, RLHF_TF_BIAS_MLP, n.d); // RLHF_TF_OUT_B
     }
@@ -183,19 +216,30 @@ int32_t rlhf__tf_slot_only_packed(int32_t layer, int32_t slot) {
 }
 
 struct rlhf__tf_shape rlhf__tf_slot_shape(const struct rlhf__tf *m, int32_t layer, int32_t slot) {
-    return layer < 0 ? global_shape(m, slot) : layer_shape(m, slot);
+    return layer < 0 ? global_shape(m, slot) : layer_shape(m, layer, slot);
 }
 
 struct rlhf__tf_span rlhf__tf_piece_rows(const struct rlhf__tf *m, int32_t layer,
                                          const struct rlhf_tf_name *name) {
     const struct rlhf_tf_widths n = rlhf_tf_widths(&m->arch);
+    const int32_t queries = n.qkv - 2 * n.kv; // with their gates
+    const struct rlhf_tf_state *s = &m->arch.state;
+    const int32_t channels = rlhf__tf_delta_channels(s), z = rlhf__tf_delta_values(s);
     switch (name->piece) {
     case RLHF_TF_QUERIES:
-        return (struct rlhf__tf_span){0, n.q};
+        return (struct rlhf__tf_span){0, queries};
     case RLHF_TF_KEYS:
-        return (struct rlhf__tf_span){n.q, n.kv};
+        return (struct rlhf__tf_span){queries, n.kv};
     case RLHF_TF_VALUES:
-        return (struct rlhf__tf_span){n.q + n.kv, n.kv};
+        return (struct rlhf__tf_span){queries + n.kv, n.kv};
+    case RLHF_TF_DELTA_QKV:
+        return (struct rlhf__tf_span){0, channels};
+    case RLHF_TF_DELTA_Z:
+        return (struct rlhf__tf_span){channels, z};
+    case RLHF_TF_DELTA_B:
+        return (struct rlhf__tf_span){channels + z, s->value_heads};
+    case RLHF_TF_DELTA_A:
+        return (struct rlhf__tf_span){channels + z + s->value_heads, s->value_heads};
     case RLHF_TF_GATE:
         return (struct rlhf__tf_span){0, n.inner};
     case RLHF_TF_UP:

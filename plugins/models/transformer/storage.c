@@ -55,7 +55,7 @@ static void size_up(struct rlhf__tf *m, int32_t layer) {
     for (int32_t s = 0; layer >= 0 && m->low && s < TF_N_SITE; s++) {
         struct rlhf__tf_low *low = &m->low[layer].of[s];
         const uint64_t rank = (uint64_t)m->rank;
-        const int32_t in = rlhf__tf_site_inputs(m, (enum rlhf__tf_site)s);
+        const int32_t in = rlhf__tf_site_inputs(m, layer, (enum rlhf__tf_site)s);
         low->a.n = (uint64_t)low->n_blocks * rank * (uint64_t)in;
         low->b.n = rlhf__tf_low_outputs(low, low->n_blocks) * rank;
         low->a.trained = low->b.trained = m->open.trainable;

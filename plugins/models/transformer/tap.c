@@ -384,5 +384,7 @@ static const rlhf_tap_ops tap_ops = {.size = sizeof(rlhf_tap_ops),
 const void *rlhf_tf_extension(void *self, const char *id) {
     const struct rlhf__tf *m = self;
     if (!m || strcmp(id, RLHF_EXT_TAP) != 0) return NULL;
-    return m->arch.causal && !rlhf__tf_norms_sums(&m->arch) ? &tap_ops : NULL;
+    const struct rlhf_tf_arch *a = &m->arch;
+    return a->causal && !rlhf__tf_norms_sums(a) && !a->mix_layers && !a->attn_gate ? &tap_ops
+                                                                                   : NULL;
 }

@@ -34,7 +34,7 @@ struct rlhf__tf_span {
 // The adapter of one matrix product. A product can compute several linear layers of the checkpoint;
 // n_blocks of them have an adapter. block[i] is the range of the product's outputs that the i-th of
 // these linear layers computes.
-enum { TF_MAX_PIECES = 3 };
+enum { TF_MAX_PIECES = 4 };
 
 // The formats (enum rlhf_format) of a matrix whose rows stay quantised: those of its pieces, by
 // rows. n = 0: the matrix is not quantised.

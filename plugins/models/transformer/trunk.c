@@ -51,11 +51,11 @@ static struct share share_of(const struct rlhf__tf *m, const struct rlhf__tf_wor
     struct share s = {.stream = f32 * (uint64_t)n.d,
                       .h = act * (uint64_t)n.d,
                       .stats = f32 * rlhf__tf_stats(m),
-                      .qkv = act * (uint64_t)n.qkv,
+                      .qkv = act * (uint64_t)m->most.first,
                       .raw = act * (uint64_t)(n.q + n.kv),
                       .raw_stats = f32 * rlhf__tf_qk_stats(m),
-                      .att = act * (uint64_t)n.q,
-                      .lse = f32 * (uint64_t)m->arch.n_head,
+                      .att = act * (uint64_t)m->most.mixed,
+                      .lse = f32 * (uint64_t)m->most.stats,
                       .fc = act * (uint64_t)n.fc,
                       .inner = act * (uint64_t)n.inner};
     for (int32_t i = 0; i < TF_N_SITE; i++)
@@ -109,6 +109,14 @@ static rlhf_status inputs_reserve(struct rlhf__tf *m, struct rlhf__tf_work *w,
     return rlhf__tf_reserve(m, &w->ac, layers * one->inner);
 }
 
+// Allocates the scratch of layers whose second product does not read `att` itself.
+static rlhf_status mix_reserve(struct rlhf__tf *m, const struct rlhf__tf_work *w) {
+    const uint64_t act = w->rows.total * rlhf__tf_esz(m);
+    if (!m->most.scratch) return RLHF_OK;
+    RLHF_TRY(rlhf__tf_reserve(m, &m->bwd.mixed, act * (uint64_t)m->most.mixed));
+    return rlhf__tf_reserve(m, &m->bwd.mix, act * (uint64_t)m->most.scratch);
+}
+
 rlhf_status rlhf__tf_trunk_reserve(struct rlhf__tf *m, struct rlhf__tf_work *w) {
     const struct share one = share_of(m, w);
     const uint64_t layers = kept(m, w), streams = w->keep ? (uint64_t)m->arch.n_layer + 1 : 1;
@@ -121,14 +129,16 @@ rlhf_status rlhf__tf_trunk_reserve(struct rlhf__tf *m, struct rlhf__tf_work *w) 
     RLHF_TRY(rlhf__tf_reserve(m, &w->fc, layers * one.fc));
     if (after) RLHF_TRY(rlhf__tf_reserve(m, &w->branch, 2 * layers * one.stream));
     RLHF_TRY(inputs_reserve(m, w, &one));
+    RLHF_TRY(mix_reserve(m, w));
     for (int32_t i = 0; i < TF_N_SITE; i++)
         if (one.low[i]) RLHF_TRY(rlhf__tf_reserve(m, &w->low[i], layers * one.low[i]));
     if (!w->keep) return RLHF_OK;
     if (sums && m->open.recompute) RLHF_TRY(rlhf__tf_reserve(m, &w->sum, one.stream));
     if (after) RLHF_TRY(rlhf__tf_reserve(m, &w->branch_stats, 2 * layers * one.stats));
     if (m->arch.qk_norm) {
-        RLHF_TRY(rlhf__tf_reserve(m, &w->raw, layers * one.raw));
-        RLHF_TRY(rlhf__tf_reserve(m, &w->raw_stats, layers * one.raw_stats));
+        const uint64_t raws = layers > 1 ? (uint64_t)m->n_attention : 1;
+        RLHF_TRY(rlhf__tf_reserve(m, &w->raw, raws * one.raw));
+        RLHF_TRY(rlhf__tf_reserve(m, &w->raw_stats, raws * one.raw_stats));
     }
     if (sums) RLHF_TRY(rlhf__tf_reserve(m, &w->emb, one.stream));
     if (sums) RLHF_TRY(rlhf__tf_reserve(m, &w->emb_stats, one.stats));
@@ -155,6 +165,9 @@ struct rlhf__tf_acts rlhf__tf_acts(const struct rlhf__tf *m, const struct rlhf__
                               .fc = part(&w->fc, l, one.fc)};
     for (int32_t i = 0; i < TF_N_SITE; i++)
         a.low[i] = part(&w->low[i], l, one.low[i]);
+    const int32_t attention = rlhf__tf_mix_of(&m->arch, layer) == RLHF_TF_ATTENTION;
+    a.first = attention && m->arch.attn_gate ? m->bwd.mix.p : a.qkv;
+    a.mixed = rlhf__tf_gates(&m->arch, layer) ? m->bwd.mixed.p : a.att;
     a.sum = a.in;
     if (w->keep) {
         if (m->open.recompute && rlhf__tf_norms_sums(&m->arch)) a.sum = w->sum.p;
@@ -173,9 +186,10 @@ struct rlhf__tf_acts rlhf__tf_acts(const struct rlhf__tf *m, const struct rlhf__
             a.branch[k] = part(&w->branch, 2 * l + k, one.stream);
             a.branch_stats[k] = part(&w->branch_stats, 2 * l + k, one.stats);
         }
-        if (!m->arch.qk_norm) return a;
-        a.raw = part(&w->raw, l, one.raw);
-        a.raw_stats = part(&w->raw_stats, l, one.raw_stats);
+        if (!m->arch.qk_norm || !attention) return a;
+        const uint64_t raw = l ? (uint64_t)rlhf__tf_attention_index(&m->arch, layer) : 0;
+        a.raw = part(&w->raw, raw, one.raw);
+        a.raw_stats = part(&w->raw_stats, raw, one.raw_stats);
         return a;
     }
     if (after) {
@@ -300,44 +314,6 @@ static rlhf_status act(const struct pass *p, rlhf_dev out, rlhf_dev x) {
                      (uint64_t)p->rows * (uint64_t)p->n.inner);
 }
 
-rlhf_attn rlhf__tf_attn_geometry(const struct rlhf__tf *m, int32_t layer, int32_t cached) {
-    const struct rlhf_tf_arch *a = &m->arch;
-    const struct rlhf_tf_widths n = rlhf_tf_widths(a);
-    return (rlhf_attn){.size = sizeof(rlhf_attn),
-                       .heads = a->n_head,
-                       .head_dim = a->head_dim,
-                       .causal = a->causal,
-                       .dtype = m->dtype,
-                       .q_stride = n.qkv,
-                       .kv_stride = cached ? n.kv : n.qkv,
-                       .out_stride = n.q,
-                       .scale = a->attn_scale / (a->scale_by_layer ? layer + 1.0 : 1.0),
-                       .kv_heads = a->n_kv_head,
-                       .window = rlhf__tf_window(a, layer),
-                       .softcap = a->attn_softcap};
-}
-
-static rlhf_status attend(const struct pass *p, const struct rlhf__tf_acts *a) {
-    struct rlhf__tf *m = p->m;
-    const rlhf_ragged *r = &p->w->rows.ragged;
-    const rlhf_attn g = rlhf__tf_attn_geometry(m, p->layer, p->gen != NULL);
-    struct rlhf__tf_qkv s = rlhf__tf_qkv(m, a->qkv);
-    if (rlhf__tf_rotates(m, p->layer)) {
-        const rlhf_rope turn = rlhf__tf_rope_args(m, &p->w->rows, p->layer, a->raw, a->raw_stats);
-        RLHF_TRY(p->c->rope(p->c->ctx, &turn, a->qkv, p->rows));
-    }
-    if (p->gen) {
-        const uint64_t at = rlhf__tf_cache_at(m, p->gen, p->layer);
-        const rlhf_dev k = rlhf_dev_at(p->gen->k.p, at), v = rlhf_dev_at(p->gen->v.p, at);
-        if (p->gen->ring && g.window)
-            return rlhf__tf_ring_attend(m, p->gen->ring, &p->w->rows, &g, &s, k, v, a->att);
-        RLHF_TRY(p->c->kv_store(p->c->ctx, k, v, s.k, s.v, g.q_stride, r, p->n.kv, m->dtype));
-        s.k = k;
-        s.v = v;
-    }
-    return p->c->attention(p->c->ctx, &g, r, a->att, a->lse, s.q, s.k, s.v);
-}
-
 // ---- layers ----
 
 // Waits for the values of a product's slots, which may include a norm (rlhf__tf_site_first).
@@ -348,10 +324,10 @@ static rlhf_status receive(const struct pass *p, enum rlhf__tf_site site) {
 static rlhf_status attention_block(const struct pass *p, const struct rlhf__tf_acts *a) {
     RLHF_TRY(receive(p, TF_SITE_QKV));
     RLHF_TRY(block_in(p, a->h1, a->stats1, a->in, RLHF_TF_N1_G));
-    RLHF_TRY(linear(p, a->qkv, a, a->h1, TF_SITE_QKV));
-    RLHF_TRY(attend(p, a));
+    RLHF_TRY(linear(p, a->first, a, a->h1, TF_SITE_QKV));
+    RLHF_TRY(rlhf__tf_mix(p->m, p->w, p->gen, p->layer, a));
     RLHF_TRY(receive(p, TF_SITE_PROJ));
-    return block_add(p, a->mid, a->in, a, a->att, TF_SITE_PROJ, 0);
+    return block_add(p, a->mid, a->in, a, a->mixed, TF_SITE_PROJ, 0);
 }
 
 // Computes the MLP except its last product. Unless a norm reads that product's output, the backward
@@ -379,7 +355,7 @@ static rlhf_status sums_layer(const struct pass *p, const struct rlhf__tf_acts *
     RLHF_TRY(receive(p, TF_SITE_QKV));
     RLHF_TRY(lower(p, a->h1, a->in));
     RLHF_TRY(linear(p, a->qkv, a, a->h1, TF_SITE_QKV));
-    RLHF_TRY(attend(p, a));
+    RLHF_TRY(rlhf__tf_mix(p->m, p->w, p->gen, p->layer, a));
     RLHF_TRY(receive(p, TF_SITE_PROJ));
     RLHF_TRY(linear_add(p, a->sum, a->in, a, a->att, TF_SITE_PROJ));
     RLHF_TRY(norm(p, a->mid, RLHF_F32, a->stats1, a->sum, RLHF_TF_N1_G));
@@ -428,7 +404,8 @@ rlhf_status rlhf__tf_input_again(struct rlhf__tf *m, const struct rlhf__tf_work 
                                  enum rlhf__tf_site site) {
     const struct pass p = {m, w, m->c, NULL, rlhf_tf_widths(&m->arch), layer, w->rows.total, NULL};
     const struct rlhf__tf_acts a = rlhf__tf_acts(m, w, layer);
-    if (!w->lean || site == TF_SITE_PROJ) return RLHF_OK;
+    if (site == TF_SITE_PROJ) return rlhf__tf_mixed_again(m, layer, &a, p.rows);
+    if (!w->lean) return RLHF_OK;
     if (site == TF_SITE_QKV) return block_in(&p, a.h1, NULL, a.in, RLHF_TF_N1_G);
     if (site == TF_SITE_FC) return block_in(&p, a.h2, NULL, a.mid, RLHF_TF_N2_G);
     return act(&p, a.ac, a.fc);

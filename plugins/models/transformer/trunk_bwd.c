@@ -22,10 +22,12 @@ struct pass {
 static rlhf_status reserve(struct rlhf__tf *m, const struct rlhf__tf_work *w) {
     const struct rlhf_tf_widths n = rlhf_tf_widths(&m->arch);
     const uint64_t rows = w->rows.total, act = rows * rlhf__tf_esz(m), d = (uint64_t)n.d;
-    const int32_t wide = n.inner > n.qkv ? n.inner : n.qkv;
+    const struct rlhf__tf_mix_widths *most = &m->most;
+    const int32_t wide = n.inner > most->first ? n.inner : most->first;
+    const int32_t fc = m->arch.gated ? n.fc : 0, dfc = fc > most->scratch ? fc : most->scratch;
     RLHF_TRY(rlhf__tf_reserve(m, &m->bwd.wide, act * (uint64_t)wide));
-    RLHF_TRY(rlhf__tf_reserve(m, &m->bwd.datt, act * (uint64_t)n.q));
-    if (m->arch.gated) RLHF_TRY(rlhf__tf_reserve(m, &m->bwd.dfc, act * (uint64_t)n.fc));
+    RLHF_TRY(rlhf__tf_reserve(m, &m->bwd.datt, act * (uint64_t)most->mixed));
+    if (dfc) RLHF_TRY(rlhf__tf_reserve(m, &m->bwd.dfc, act * (uint64_t)dfc));
     if (rlhf__tf_norms_before(&m->arch)) RLHF_TRY(rlhf__tf_reserve(m, &m->bwd.narrow, act * d));
     if (m->dtype != RLHF_F32) RLHF_TRY(rlhf__tf_reserve(m, &m->bwd.dy, act * d));
     uint64_t low = 0;
@@ -104,19 +106,6 @@ static rlhf_status act_bwd(const struct pass *p, rlhf_dev *dx, rlhf_dev d, rlhf_
                          (uint64_t)p->rows * (uint64_t)p->n.inner);
 }
 
-static rlhf_status attend_bwd(const struct pass *p, const struct rlhf__tf_acts *a, rlhf_dev dqkv,
-                              rlhf_dev datt) {
-    const rlhf_attn g = rlhf__tf_attn_geometry(p->m, p->layer, 0);
-    const struct rlhf__tf_qkv s = rlhf__tf_qkv(p->m, a->qkv), d = rlhf__tf_qkv(p->m, dqkv);
-    RLHF_TRY(p->c->attention_bwd(p->c->ctx, &g, &p->w->rows.ragged, d.q, d.k, d.v, datt, a->att,
-                                 a->lse, s.q, s.k, s.v));
-    if (!rlhf__tf_rotates(p->m, p->layer)) return RLHF_OK;
-    const rlhf_rope turn = rlhf__tf_rope_args(p->m, &p->w->rows, p->layer, a->raw, a->raw_stats);
-    return p->c->rope_bwd(p->c->ctx, &turn, dqkv,
-                          rlhf__tf_layer(p->m, p->layer, RLHF_TF_QN_G)->grad,
-                          rlhf__tf_layer(p->m, p->layer, RLHF_TF_KN_G)->grad, p->rows);
-}
-
 // x is the stream, and dh is the gradient of norm(x), the input of a product. Adds the
 // gradient of x to ds.
 static rlhf_status norm_bwd_add(const struct pass *p, rlhf_dev dh, rlhf_dev x, rlhf_dev stats,
@@ -175,7 +164,7 @@ static rlhf_status block_in_bwd(const struct pass *p, const struct rlhf__tf_acts
 
 static rlhf_status both_blocks_bwd(const struct pass *p, const struct rlhf__tf_acts *a) {
     const struct rlhf__tf_scratch *b = &p->m->bwd;
-    rlhf_dev dy, dfc;
+    rlhf_dev dy, dfc, dfirst;
     RLHF_TRY(block_bwd(p, a, 1, &dy));
     RLHF_TRY(linear_bwd(p, b->wide.p, a, a->ac, dy, TF_SITE_OUT));
     if (is_end(p, TF_SITE_OUT)) return RLHF_OK;
@@ -185,16 +174,16 @@ static rlhf_status both_blocks_bwd(const struct pass *p, const struct rlhf__tf_a
     if (is_end(p, TF_SITE_FC)) return RLHF_OK;
     graded(p, TF_SITE_FC);
     RLHF_TRY(block_bwd(p, a, 0, &dy));
-    RLHF_TRY(linear_bwd(p, b->datt.p, a, a->att, dy, TF_SITE_PROJ));
+    RLHF_TRY(linear_bwd(p, b->datt.p, a, a->mixed, dy, TF_SITE_PROJ));
     if (is_end(p, TF_SITE_PROJ)) return RLHF_OK;
     graded(p, TF_SITE_PROJ);
-    RLHF_TRY(attend_bwd(p, a, b->wide.p, b->datt.p));
-    return block_in_bwd(p, a, 0, b->wide.p);
+    RLHF_TRY(rlhf__tf_mix_bwd(p->m, p->w, p->layer, a, b->datt.p, &dfirst));
+    return block_in_bwd(p, a, 0, dfirst);
 }
 
 static rlhf_status sums_layer_bwd(struct pass *p, const struct rlhf__tf_acts *a) {
     const struct rlhf__tf_scratch *b = &p->m->bwd;
-    rlhf_dev dy, dfc;
+    rlhf_dev dy, dfc, dfirst;
     RLHF_TRY(norm_bwd(p, a->mid, a->stats2, rlhf__tf_layer(p->m, p->layer, RLHF_TF_N2_G)));
     RLHF_TRY(lower(p, p->ds, &dy));
     RLHF_TRY(linear_bwd(p, b->wide.p, a, a->ac, dy, TF_SITE_OUT));
@@ -206,11 +195,11 @@ static rlhf_status sums_layer_bwd(struct pass *p, const struct rlhf__tf_acts *a)
     graded(p, TF_SITE_FC);
     RLHF_TRY(norm_bwd(p, a->sum, a->stats1, rlhf__tf_layer(p->m, p->layer, RLHF_TF_N1_G)));
     RLHF_TRY(lower(p, p->ds, &dy));
-    RLHF_TRY(linear_bwd(p, b->datt.p, a, a->att, dy, TF_SITE_PROJ));
+    RLHF_TRY(linear_bwd(p, b->datt.p, a, a->mixed, dy, TF_SITE_PROJ));
     if (is_end(p, TF_SITE_PROJ)) return RLHF_OK;
     graded(p, TF_SITE_PROJ);
-    RLHF_TRY(attend_bwd(p, a, b->wide.p, b->datt.p));
-    return linear_bwd_add(p, a, a->h1, b->wide.p, TF_SITE_QKV);
+    RLHF_TRY(rlhf__tf_mix_bwd(p->m, p->w, p->layer, a, b->datt.p, &dfirst));
+    return linear_bwd_add(p, a, a->h1, dfirst, TF_SITE_QKV);
 }
 
 // Sets where the backward pass ends: at the lowest adapter or, without adapters, at the embeddings

@@ -46,20 +46,18 @@ static rlhf_status make_heads(struct rlhf__tf *m) {
 
 static rlhf_status make_trunk(struct rlhf__tf *m) {
     const struct rlhf_tf_arch *a = &m->arch;
-    const struct rlhf_tf_widths n = rlhf_tf_widths(a);
     if (m->base) {
         m->w = m->base->w;
         return RLHF_OK;
     }
     m->w = m->host->alloc(m->host, (uint64_t)a->n_layer * sizeof *m->w);
     if (!m->w) return rlhf__tf_fail(m, RLHF_E_NOMEM, "out of memory for the weight list");
-    for (int32_t l = 0; l < a->n_layer; l++) {
-        rlhf_weight **w = m->w[l].of;
-        RLHF_TRY(make_slot(m, l, RLHF_TF_QKV_W, n.d, n.qkv, &w[TF_SITE_QKV]));
-        RLHF_TRY(make_slot(m, l, RLHF_TF_PROJ_W, n.q, n.d, &w[TF_SITE_PROJ]));
-        RLHF_TRY(make_slot(m, l, RLHF_TF_FC_W, n.d, n.fc, &w[TF_SITE_FC]));
-        RLHF_TRY(make_slot(m, l, RLHF_TF_OUT_W, n.inner, n.d, &w[TF_SITE_OUT]));
-    }
+    for (int32_t l = 0; l < a->n_layer; l++)
+        for (int32_t i = 0; i < TF_N_SITE; i++) {
+            const enum rlhf__tf_site site = (enum rlhf__tf_site)i;
+            RLHF_TRY(make_slot(m, l, rlhf__tf_site_slot(site), rlhf__tf_site_inputs(m, l, site),
+                               rlhf__tf_site_outputs(m, l, site), &m->w[l].of[site]));
+        }
     return RLHF_OK;
 }
 

@@ -15,6 +15,7 @@ struct rlhf__tf_rows {
     rlhf_ragged ragged;
     // in layers with a ring: the rows of each part of a step (enum rlhf__tf_part); n 0: none
     rlhf_ragged part[TF_N_PART];
+    rlhf_dev from, to; // of rlhf_states, in a step of a model with states; otherwise NULL
     rlhf_dev ids, pos, resp, target, read, pool;
     rlhf_dev ref; // rows of the reference's states; NULL: there is no reference
 };
@@ -54,11 +55,17 @@ struct rlhf__tf_scored {
 // Elements per token:
 //   d       residual stream
 //   q, kv   all query heads; all key (or value) heads
-//   qkv     q + 2 kv
+//   qkv     q + 2 kv, with gates of attention 2 q + 2 kv
 //   inner   the MLP
 //   fc      the MLP's first product: inner, or 2 inner if gated
 struct rlhf_tf_widths {
     int32_t d, q, kv, qkv, inner, fc;
+};
+
+// Elements per token between the first and the second product of a layer (mix.c): the results of
+// the first product; the inputs of the second one; what bwd.mix has; the numbers in `lse`.
+struct rlhf__tf_mix_widths {
+    int32_t first, mixed, scratch, stats;
 };
 
 // A layer's activations for T tokens. `in` is the stream at the start of the layer, `mid` the
@@ -77,15 +84,20 @@ struct rlhf__tf_acts {
     rlhf_dev in, sum, mid, out; // f32 [T, d]
     rlhf_dev h1, h2;            // act dtype [T, d], inputs of qkv's and fc's products
     rlhf_dev stats1, stats2;    // f32 [T, 2], mean and 1/std of both norms; RMS: [T]
-    rlhf_dev qkv;               // act dtype [T, q + 2 kv], rotated if positions are rotary
+    rlhf_dev first;             // act dtype, the result of the first product: qkv, or bwd.mix
+    rlhf_dev qkv;               // act dtype [T, qkv], rotated if positions are rotary, and then the
+                                // gates of attention; or the first product of a layer with a state
     rlhf_dev raw;               // act dtype [T, q + kv], queries and keys before their norms; with
     rlhf_dev raw_stats;         // f32 [T, rlhf__tf_qk_stats()], 1/rms; only with qk_norm
-    rlhf_dev att;               // act dtype [T, q]
+    rlhf_dev att;   // act dtype [T, q]; RLHF_TF_CONV: the convolution [T, d]; RLHF_TF_DELTA: the
+                    // result of the delta rule [T, value_heads * value_dim]
+    rlhf_dev mixed; // act dtype, as wide as att: the second product's input; att or, if a gate
+                    // multiplies it, bwd.mixed
     // With norms of the blocks' outputs: f32 [T, d], the outputs of attention and of the MLP before
     // their norms; [T], the stats of these norms; f32 [T, d], for a norm's output where the stream
     // is not stored twice
     rlhf_dev branch[2], branch_stats[2], normed;
-    rlhf_dev lse;            // f32 [T, n_head]
+    rlhf_dev lse;            // f32 [T, n_head]; RLHF_TF_DELTA: stats of the norm [T, value_heads]
     rlhf_dev fc, ac;         // act dtype [T, fc], [T, inner], before and after the activation
     rlhf_dev low[TF_N_SITE]; // act dtype [T, blocks * rank], A x of adapters
 };
@@ -140,10 +152,14 @@ struct rlhf__tf_scratch {
     // gradient of qkv.
     struct rlhf__tf_buf wide;
     struct rlhf__tf_buf narrow; // act dtype [T, d]: a product's recomputed input, then its gradient
-    struct rlhf__tf_buf datt;   // act dtype [T, q]
-    struct rlhf__tf_buf dfc;    // act dtype [T, fc], if the MLP is gated
-    struct rlhf__tf_buf dlow;   // act dtype [T, blocks * rank]
-    struct rlhf__tf_buf dres;   // gradients, in the layout of `result`
+    struct rlhf__tf_buf datt;   // act dtype, as wide as att
+    // act dtype [T, fc], if the MLP is gated; also the gradient of what bwd.mix has
+    struct rlhf__tf_buf dfc;
+    // act dtype: att times its gate; and one of these arrays at a time: the first product of
+    // attention with gates; the input of a convolution (RLHF_TF_CONV), or its result
+    struct rlhf__tf_buf mixed, mix;
+    struct rlhf__tf_buf dlow;                  // act dtype [T, blocks * rank]
+    struct rlhf__tf_buf dres;                  // gradients, in the layout of `result`
     struct rlhf__tf_buf drh, drf, drx;         // act dtype [R, d]; f32 [R, d], [R, d]
     struct rlhf__tf_buf dscore, dp1, dpf, dpx; // f32 [P, n_labels], [P, d] each
     struct rlhf__tf_buf dfull;                 // f32 [T, d]

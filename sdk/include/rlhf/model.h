@@ -180,7 +180,7 @@ typedef struct rlhf_param {
     // rlhf_model_open.format_of returned this format.
     int32_t format;
     // standard deviation for RLHF_INIT_NORMAL, gain for RLHF_INIT_ORTHOGONAL, bound for
-    // RLHF_INIT_UNIFORM
+    // RLHF_INIT_UNIFORM and RLHF_INIT_LOG_UNIFORM
     double init_std;
     // f32. value: NULL if the model does not keep the values (fill_begin). grad: NULL if the
     // parameter is not trained.
@@ -193,7 +193,8 @@ enum rlhf_init {
     RLHF_INIT_ONE = 1,
     RLHF_INIT_NORMAL = 2,
     RLHF_INIT_ORTHOGONAL = 3,
-    RLHF_INIT_UNIFORM = 4 // U(-init_std, init_std)
+    RLHF_INIT_UNIFORM = 4,    // U(-init_std, init_std)
+    RLHF_INIT_LOG_UNIFORM = 5 // the logarithm of U(0.01, init_std)
 };
 
 enum rlhf_forward_flag {

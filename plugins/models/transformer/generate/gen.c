@@ -1,7 +1,7 @@
-// transformer/generate/gen.c: generation sessions. A session has a key/value cache with slots. A
-// step appends new tokens to some slots, and samples the next token of these slots unless their
-// rows are silent. A step runs the same operations as forward, so a sampled token's log-prob has
-// the same bits as in forward.
+// transformer/generate/gen.c: generation sessions. A session has a key/value cache with slots, and
+// the states of layers that have one. A step appends new tokens to some slots, and samples the next
+// token of these slots unless their rows are silent. A step runs the same operations as forward, so
+// a sampled token's log-prob has the same bits as in forward.
 #include "transformer/internal.h"
 
 #include <string.h>
@@ -26,6 +26,7 @@ rlhf_status rlhf__tf_gen_open(void *self, uint32_t n_slots, uint32_t max_len, rl
     g->n_slots = n_slots;
     g->max_len = max_len;
     rlhf_status st = rlhf__tf_ring_open(m, g);
+    if (st >= 0) st = rlhf__tf_kept_open(m, g);
     if (st >= 0) st = rlhf__tf_recorded_open(m, g);
     g->cache_slots = n_slots + (g->recorded ? 1 : 0);
     const uint64_t bytes = rlhf__tf_cache_at(m, g, m->arch.n_layer);
@@ -51,6 +52,7 @@ void rlhf__tf_gen_close(void *self, rlhf_gen *g) {
     rlhf__tf_buf_finish(m, &g->v);
     rlhf__tf_recorded_close(m, g->recorded);
     rlhf__tf_ring_close(m, g->ring);
+    rlhf__tf_kept_close(m, g->kept);
     m->host->free(m->host, g->slots);
     m->host->free(m->host, g);
 }
@@ -135,8 +137,11 @@ static rlhf_status run(struct rlhf__tf *m, rlhf_gen *g, const rlhf_gen_step *s) 
     w->keep = w->plain = 0;
     RLHF_TRY(rlhf__tf_step_check(m, g, s));
     if (g->ring) rlhf__tf_ring_plan(g, s);
+    if (g->kept) rlhf__tf_kept_plan(g, s);
     if (rlhf__tf_is_recorded(g, s)) return rlhf__tf_gen_recorded(m, g, s);
-    const int32_t *order = g->ring && !g->ring->sorted ? g->ring->order : NULL;
+    const int32_t *order = g->ring && !g->ring->sorted   ? g->ring->order
+                           : g->kept && !g->kept->sorted ? g->kept->order
+                                                         : NULL;
     const struct rlhf__tf_layout l = {.n = s->n,
                                       .total = (uint32_t)s->offset[s->n],
                                       .ids = s->ids,

@@ -22,7 +22,7 @@ uint32_t rlhf__tf_bucket(uint32_t n) {
 // A step's block begins with the integers; the counters follow. Both parts end at a multiple of 64
 // bytes.
 static uint64_t counters_at(const rlhf_gen *g, uint32_t rows) {
-    return rlhf__tf_rows_ints(rows, g->ring != NULL) * sizeof(int32_t);
+    return rlhf__tf_rows_ints(rows, g) * sizeof(int32_t);
 }
 static uint64_t block_bytes(const rlhf_gen *g, uint32_t rows) {
     return counters_at(g, rows) + rows * sizeof(uint64_t);

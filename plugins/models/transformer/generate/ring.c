@@ -51,7 +51,7 @@ void rlhf__tf_ring_close(struct rlhf__tf *m, struct rlhf__tf_ring *r) {
 }
 
 uint64_t rlhf__tf_cache_at(const struct rlhf__tf *m, const rlhf_gen *g, int32_t layer) {
-    uint64_t tokens = (uint64_t)layer * g->max_len;
+    uint64_t tokens = (uint64_t)rlhf__tf_attention_index(&m->arch, layer) * g->max_len;
     for (int32_t l = 0; g->ring && l < layer; l++)
         if (rlhf__tf_window(&m->arch, l)) tokens -= g->max_len - (uint64_t)g->ring->window;
     return tokens * g->cache_slots * (uint64_t)rlhf_tf_widths(&m->arch).kv * rlhf__tf_esz(m);
