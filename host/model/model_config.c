@@ -241,8 +241,9 @@ static const char *known_stem(const json_t *config) {
     const char *name =
         json_string_value(json_array_get(json_object_get(config, "architectures"), 0));
     const char *type = json_string_value(json_object_get(config, "model_type"));
-    // Gemma3ForSequenceClassification also reads images.
+    // Gemma3ForSequenceClassification and Qwen3_5ForSequenceClassification also read images.
     if (type && strcmp(type, "gemma3_text") == 0) return "Gemma3Text";
+    if (type && strcmp(type, "qwen3_5_text") == 0) return "Qwen3_5Text";
     if (name) return name;
     if (type && strcmp(type, "gpt2") == 0) return "GPT2";
     if (type && strcmp(type, "distilbert") == 0) return "DistilBert";

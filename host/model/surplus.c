@@ -114,8 +114,9 @@ rlhf_status rlhf__surplus_check(const struct rlhf__model *m, const struct rlhf__
     if (rlhf__weights_left_out(w) > 0)
         rlhf__logf(
             m->env->services->log, RLHF_LOG_INFO,
-            "the %s '%s' also reads images; only its language model is used, and %zu tensors "
-            "of its other parts are left out, also of checkpoints and exports",
+            "the %s '%s' has other parts, for images or for predicting further tokens; only its "
+            "language model is used, and their %zu tensors are left out, also of checkpoints and "
+            "exports",
             m->role, m->dir, rlhf__weights_left_out(w));
     if (s.from <= s.to)
         rlhf__logf(

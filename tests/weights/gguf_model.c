@@ -81,7 +81,7 @@ const char *reader_head(struct reader *r, const uint8_t *bytes, size_t len) {
 
 void model_add(struct model *m, const char *name, int64_t rows, int64_t columns) {
     const size_t k = m->m.n++;
-    const int64_t n = rows * (columns ? columns : 1);
+    const int64_t n = rows * (columns < 0 ? -columns : columns ? columns : 1);
     assert_true(k < MAX_TENSORS && n <= MAX_ELEMENTS);
     for (int64_t i = 0; i < n; i++)
         m->data[k][i] = (float)k + (float)i / 64;
@@ -93,6 +93,11 @@ void model_add(struct model *m, const char *name, int64_t rows, int64_t columns)
                                          .count = n,
                                          .n_bytes = (uint64_t)n * 4,
                                          .data = (const uint8_t *)m->data[k]};
+    if (columns < 0) {
+        m->tensor[k].ndim = 3;
+        m->tensor[k].shape[1] = 1;
+        m->tensor[k].shape[2] = -columns;
+    }
     m->list[k] = &m->tensor[k];
 }
 

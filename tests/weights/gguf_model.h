@@ -21,7 +21,7 @@ const char *reader_head(struct reader *r, const uint8_t *bytes, size_t len);
 
 // ---- models ----
 
-#define MAX_TENSORS  24
+#define MAX_TENSORS  32
 #define MAX_ELEMENTS 2080
 #define JSON_BYTES   ", \"%s%s\": %d"
 
@@ -39,7 +39,8 @@ struct model {
 void model_begin(struct model *m, struct scratch *s, const char *config, const char *tokenizer);
 void model_end(struct model *m);
 
-// Adds tensor k, whose element i is k + i / 64. If `columns` is 0, the tensor is a vector.
+// Adds tensor k, whose element i is k + i / 64. If `columns` is 0, the tensor is a vector. If it is
+// negative, the tensor is [rows, 1, -columns].
 void model_add(struct model *m, const char *name, int64_t rows, int64_t columns);
 
 // The tensors of LLAMA.

@@ -82,6 +82,19 @@ static float arranged(const struct rlhf__tensor *t, const float *file, int64_t r
     const int64_t columns = t->shape[1], half = t->head / 2;
     if (t->order == RLHF__TENSOR_TRANSPOSED) return file[c * t->shape[0] + r];
     if (t->order == RLHF__TENSOR_PLUS_ONE) return file[r * columns + c] - 1;
+    const int is_column = t->order == RLHF__TENSOR_TILED_COLUMNS;
+    if (is_column || t->order == RLHF__TENSOR_TILED) {
+        const int64_t at = is_column ? c : r, all = is_column ? columns : t->shape[0];
+        const int64_t each = (all - t->first) / t->head / t->groups;
+        for (int64_t g = 0; g < t->groups; g++) // head k of group g is head k groups + g there
+            for (int64_t k = 0; k < each; k++)
+                for (int64_t x = 0; x < t->head; x++)
+                    if (at == t->first + (g * each + k) * t->head + x) {
+                        const int64_t to = t->first + (k * t->groups + g) * t->head + x;
+                        return file[is_column ? r * columns + to : to * columns + c];
+                    }
+        return file[r * columns + c];
+    }
     if (t->order != RLHF__TENSOR_PAIRED) return file[r * columns + c];
     for (int64_t j = 0; j < half; j++) // row s half + j of a head is row 2 j + s in the file
         for (int64_t s = 0; s < 2; s++)
@@ -123,6 +136,21 @@ static void rows_in_any_order(void **state) {
         t.head = 6;
         t.shape[0] -= t.shape[0] % 6; // without the last rows
         t.count = t.shape[0] * t.shape[1];
+        check_order(t, file);
+        t.order = RLHF__TENSOR_TILED; // six heads of one row behind two rows
+        t.head = 1;
+        t.groups = 2;
+        t.first = 2;
+        t.shape[0] = 8;
+        t.count = 8 * t.shape[1];
+        check_order(t, file);
+        t.order = RLHF__TENSOR_TILED_COLUMNS;
+        t.first = t.shape[1] = 8 * t.shape[1]; // all in front; then eight heads
+        t.shape[0] = 1;
+        t.count = t.shape[1];
+        check_order(t, file);
+        t.first = 0;
+        t.head = (int32_t)t.shape[1] / 8;
         check_order(t, file);
         t = *rlhf__gguf_tensor_find(v->file, names[k]);
         t.order = RLHF__TENSOR_TRANSPOSED;

@@ -2,6 +2,7 @@
 #include "chat/tool_calls.h"
 
 #include "base/json.h"
+#include "chat/python_calls.h"
 #include "chat/tool_judge.h"
 
 #include <stdlib.h>
@@ -370,6 +371,35 @@ static void read_marks(struct reader *r, const struct marks *m) {
     }
 }
 
+// ---- lfm2 ----
+
+// Take the list of calls that begins here, and the closing mark after it. Returns a new reference,
+// or NULL if they are not there.
+static json_t *take_python(struct reader *r) {
+    struct rlhf__buf text = RLHF__BUF_INIT;
+    const size_t from = r->at, n = rlhf__python_calls_json(r->s + from, r->n - from, &text);
+    const int good = n > 0 && rlhf__buf_ok(&text, NULL) == RLHF_OK &&
+                     json_extent(rlhf__buf_text(&text), text.len) == text.len;
+    json_t *list = good ? decode((rlhf_str){rlhf__buf_text(&text), text.len}, 0) : NULL;
+    rlhf__buf_finish(&text);
+    r->at += list ? n : 0;
+    skip_space(r);
+    if (list && take(r, "<|tool_call_end|>")) return list;
+    json_decref(list);
+    r->at = from;
+    return NULL;
+}
+
+static void read_lfm2(struct reader *r) {
+    while (next_call(r, "<|tool_call_start|>")) {
+        json_t *list = take_python(r);
+        if (list)
+            add_list(r, list);
+        else
+            pass_malformed(r, "<|tool_call_end|>");
+    }
+}
+
 // ---- the whole turn ----
 
 rlhf_status rlhf__tool_calls_read(int32_t form, rlhf_str turn, const json_t *tools,
@@ -401,6 +431,9 @@ rlhf_status rlhf__tool_calls_read(int32_t form, rlhf_str turn, const json_t *too
         case RLHF__TOOL_FORM_QWEN3_CODER:
         case RLHF__TOOL_FORM_XML:
             read_marks(&r, form == RLHF__TOOL_FORM_XML ? &xml : &coder);
+            break;
+        case RLHF__TOOL_FORM_LFM2:
+            read_lfm2(&r);
             break;
         default:
             st = rlhf__fail(err, RLHF_E_INVALID, "%d is not a form of tool calls", (int)form);

@@ -25,6 +25,8 @@ enum rlhf__tool_form {
     RLHF__TOOL_FORM_QWEN3_CODER,
     // <call name="f"><arg name="x">1</arg></call>        for models without another form
     RLHF__TOOL_FORM_XML,
+    // <|tool_call_start|>[f(x=1, s='a'), g()]<|tool_call_end|>        (LFM2)
+    RLHF__TOOL_FORM_LFM2,
     RLHF__N_TOOL_FORMS
 };
 

@@ -14,9 +14,11 @@ const json_t *rlhf__tool_named(const json_t *tools, const json_t *name, const js
 }
 
 int32_t rlhf__tool_forged(const char *text) {
-    static const char *const marks[] = {"<tool_response>", "[TOOL_RESULTS]", "<|start_header_id|>",
-                                        "<|im_start|>",    "[INST]",         "<start_of_turn>user",
-                                        "<|user|>",        "<result>",       "\nObservation:"};
+    static const char *const marks[] = {
+        "<tool_response>",        "[TOOL_RESULTS]", "<|start_header_id|>",
+        "<|im_start|>",           "[INST]",         "<|user|>",
+        "<start_of_turn>user",    "<result>",       "\nObservation:",
+        "<|tool_response_start|>"};
     int32_t n = strncmp(text, "Observation:", 12) == 0;
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
         for (const char *at = text; (at = strstr(at, marks[i])); at += strlen(marks[i]))

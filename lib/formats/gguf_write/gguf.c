@@ -35,7 +35,7 @@ static rlhf_status check_all_there(const struct rlhf__gguf_model *m, const struc
     char name[RLHF__GGUF_NAME_CAP];
     const struct rlhf__gguf_config *c = &p->config;
     const int tied = rlhf__hf_tied(m->config);
-    for (size_t i = 0; rlhf__gguf_required(c->family, tied, c->layers, i, name); i++)
+    for (size_t i = 0; rlhf__gguf_required(c->family, tied, &c->mix, c->layers, i, name); i++)
         if (!bsearch(name, sorted, p->n, sizeof *sorted, is_called))
             return rlhf__fail(err, RLHF_E_INVALID, "%s: the weights lack what is %s in a GGUF file",
                               m->dir, name);

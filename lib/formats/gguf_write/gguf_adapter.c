@@ -72,10 +72,10 @@ static rlhf_status add_pairs(const struct rlhf__gguf_adapter *a, struct plan *p,
         set_tail(first, ".lora_a");
         set_tail(second, ".lora_b");
         first->from = low;
-        first->rows = RLHF__GGUF_AS_IS;
         first->first = 0;
         first->n_rows = low->shape[0];
         first->n_columns = low->shape[1];
+        RLHF_TRY(rlhf__gguf_item_low(&p->config, first, err));
     }
     return RLHF_OK;
 }

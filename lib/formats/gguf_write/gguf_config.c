@@ -2,6 +2,7 @@
 #include "gguf_write/gguf_config.h"
 
 #include "base/json.h"
+#include "gguf_write/gguf_mix.h"
 #include "gguf_write/gguf_rope.h"
 
 #include <limits.h>
@@ -56,8 +57,8 @@ static rlhf_status find_arch(const json_t *config, const char *dir, struct rlhf_
     if (out->family < 0)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "%s: a GGUF file holds a language model of model_type llama, mistral, "
-                          "qwen2, qwen3, smollm3, granite, granitemoehybrid, gemma2, gemma3_text, "
-                          "phi3, olmo2, olmo3 or gpt2; this is %.64s",
+                          "qwen2, qwen3, qwen3_5_text, lfm2, smollm3, granite, granitemoehybrid, "
+                          "gemma2, gemma3_text, phi3, olmo2, olmo3 or gpt2; this is %.64s",
                           dir, type ? type : "none");
     out->arch = rlhf__gguf_arch(out->family);
     if (class && !strstr(class, "LMHeadModel") && !strstr(class, "ForCausalLM"))
@@ -99,7 +100,8 @@ static rlhf_status check_rest(const json_t *config, const char *dir, int32_t fam
     if (json_is_integer(window) && is_type(config, "mistral"))
         return refuse(dir, "sliding_window", window, err);
     const json_t *part = json_object_get(config, "partial_rotary_factor");
-    if (family != RLHF__GGUF_PHI3 && json_is_number(part) && json_number_value(part) != 1)
+    const int has_part = family == RLHF__GGUF_PHI3 || family == RLHF__GGUF_QWEN35;
+    if (!has_part && json_is_number(part) && json_number_value(part) != 1)
         return refuse(dir, "partial_rotary_factor", part, err);
     return RLHF_OK;
 }
@@ -188,7 +190,8 @@ rlhf_status rlhf__gguf_config_read(const json_t *config, const char *dir,
     RLHF_TRY(whole(config, dir, gpt2 ? "n_head" : "num_attention_heads", 0, &out->heads, err));
     out->kv_heads = out->heads;
     if (!gpt2) RLHF_TRY(whole(config, dir, "num_key_value_heads", out->heads, &out->kv_heads, err));
-    out->head_dim = rlhf__gguf_is_gemma(out->family) ? 256 : d / out->heads;
+    const int is_256 = rlhf__gguf_is_gemma(out->family) || out->family == RLHF__GGUF_QWEN35;
+    out->head_dim = is_256 ? 256 : d / out->heads;
     if (!gpt2) RLHF_TRY(whole(config, dir, "head_dim", out->head_dim, &out->head_dim, err));
     if (out->head_dim < 2 || out->head_dim % 2)
         return rlhf__fail(err, RLHF_E_INVALID, "%s/config.json: heads of width %d", dir,
@@ -201,6 +204,8 @@ rlhf_status rlhf__gguf_config_read(const json_t *config, const char *dir,
                           dir, (int)out->heads, (int)out->head_dim, (int)d);
     if (rlhf__gguf_is_gemma(out->family)) RLHF_TRY(check_gemma(config, dir, d, out, err));
     if (is_olmo3(config)) RLHF_TRY(check_windows(config, dir, out, err));
+    if (out->family == RLHF__GGUF_QWEN35 || out->family == RLHF__GGUF_LFM2)
+        RLHF_TRY(rlhf__gguf_mix_read(config, dir, out, err));
     return gpt2 ? RLHF_OK
                 : rlhf__gguf_rope_check(config, dir, out->arch, out->head_dim, &out->rope, err);
 }
@@ -228,6 +233,10 @@ static rlhf_status put_number(struct rlhf__gguf *g, const json_t *config, const 
     char key[96];
     int32_t n;
     snprintf(key, sizeof key, "%s.%s", c->arch, k->key);
+    if (c->mlp && strcmp(field, "intermediate_size") == 0) {
+        rlhf__gguf_u32(g, key, (uint32_t)c->mlp);
+        return RLHF_OK;
+    }
     if (!k->is_float) {
         RLHF_TRY(whole(config, dir, field, missing <= INT32_MAX ? (int32_t)missing : 0, &n, err));
         rlhf__gguf_u32(g, key, (uint32_t)n);
@@ -273,6 +282,7 @@ rlhf_status rlhf__gguf_config_put(struct rlhf__gguf *g, const json_t *config, co
         if (k->families >> c->family & 1) RLHF_TRY(put_number(g, config, dir, c, k, err));
     if (c->family != RLHF__GGUF_GPT2) rlhf__gguf_rope_put(g, config, c->arch, &c->rope);
     if (c->family == RLHF__GGUF_PHI3) return put_window(g, config, dir, err);
+    rlhf__gguf_mix_put(g, c);
     if (is_olmo3(config)) return put_windows(g, config, dir, c, err);
     // a Granite 4 whose layers see no positions
     if (is_hybrid(config) && !json_is_string(json_object_get(config, "position_embedding_type")))

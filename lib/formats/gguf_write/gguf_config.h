@@ -12,6 +12,9 @@ struct rlhf__gguf_config {
     const char *arch; // llama.cpp's name
     int32_t family;   // enum rlhf__gguf_family
     int32_t layers, heads, kv_heads, head_dim, vocab;
+    int32_t mlp;                 // of LFM2: the width of the MLP
+    int32_t every;               // of Qwen3.5: every such layer has attention
+    struct rlhf__gguf_mix mix;   // layers with a state
     struct rlhf__gguf_rope rope; // of rotary models
 };
 

@@ -31,6 +31,7 @@ static int is_type(const json_t *config, const char *type) {
 }
 
 static int is_phi(const json_t *config) { return is_type(config, "phi3"); }
+static int is_qwen35(const json_t *config) { return is_type(config, "qwen3_5_text"); }
 
 static double number(const json_t *o, const char *name, double fallback) {
     const json_t *v = json_object_get(o, name);
@@ -59,10 +60,10 @@ static const json_t *kind_of(const json_t *config, const char *kind) {
 
 static struct rope rope_of(const json_t *config) {
     const int kinds = has_kinds(config);
-    const double theta = is_type(config, "smollm3") ? 2e6
-                         : is_olmo3(config)         ? OLMO3_BASE
-                         : kinds                    ? 1e6
-                                                    : 10000;
+    const double theta = is_type(config, "smollm3")         ? 2e6
+                         : is_olmo3(config)                 ? OLMO3_BASE
+                         : kinds || is_type(config, "lfm2") ? 1e6
+                                                            : 10000;
     const json_t *old = json_object_get(config, "rope_scaling");
     const json_t *now =
         kinds ? kind_of(config, "full_attention") : json_object_get(config, "rope_parameters");
@@ -77,7 +78,7 @@ static struct rope rope_of(const json_t *config) {
     if (is_phi(config) && (strcmp(r.type, "su") == 0 || strcmp(r.type, "yarn") == 0))
         r.type = "longrope";
     if (r.factor == 0 && r.context > 0) r.factor = context / r.context;
-    r.part = number(r.o, PART, number(config, PART, 1));
+    r.part = number(r.o, PART, number(config, PART, is_qwen35(config) ? 0.25 : 1));
     return r;
 }
 
@@ -113,7 +114,8 @@ static rlhf_status check_number(const json_t *o, const char *dir, const char *na
     return bad(dir, name, v, err);
 }
 
-static rlhf_status check_kinds(const json_t *o, const char *dir, int phi, struct rlhf__error *err) {
+static rlhf_status check_kinds(const json_t *o, const char *dir, int has_part,
+                               struct rlhf__error *err) {
     static const char *const texts[] = {"rope_type", "type"};
     static const char *const numbers[] = {"factor",    "low_freq_factor", "high_freq_factor",
                                           "beta_fast", "beta_slow",       ORIGINAL};
@@ -125,7 +127,7 @@ static rlhf_status check_kinds(const json_t *o, const char *dir, int phi, struct
         RLHF_TRY(check_number(o, dir, numbers[i], 1e9, err));
     RLHF_TRY(check_number(o, dir, "rope_theta", 1e15, err));
     const json_t *part = json_object_get(o, PART);
-    if (phi) return check_number(o, dir, PART, 1, err);
+    if (has_part) return check_number(o, dir, PART, 1, err);
     if (part && !json_is_null(part) && !(json_is_number(part) && json_number_value(part) == 1))
         return bad(dir, PART, part, err);
     return RLHF_OK;
@@ -196,21 +198,42 @@ static rlhf_status check_phi(const struct rope *r, const char *dir, int32_t head
     return RLHF_OK;
 }
 
+// The part of Qwen3.5's heads that is rotated, and the axes of its pairs.
+static rlhf_status check_part(const json_t *config, const struct rope *r, const char *dir,
+                              int32_t head_dim, struct rlhf__gguf_rope *out,
+                              struct rlhf__error *err) {
+    const json_t *list = json_object_get(r->o, "mrope_section");
+    out->dim = (int32_t)(head_dim * r->part); // rounded down, as in transformers
+    if (out->dim < 2 || out->dim % 2) {
+        const json_t *v = json_object_get(r->o, PART);
+        return bad(dir, PART, v ? v : json_object_get(config, PART), err);
+    }
+    static const int32_t usual[] = {11, 11, 10};
+    out->has_sections = 1;
+    for (size_t i = 0; i < 3; i++)
+        out->sections[i] = json_array_size(list) == 3
+                               ? (int32_t)json_integer_value(json_array_get(list, i))
+                               : usual[i];
+    const int fine = !list || json_is_null(list) || json_array_size(list) == 3;
+    return fine ? RLHF_OK : bad(dir, "mrope_section", list, err);
+}
+
 rlhf_status rlhf__gguf_rope_check(const json_t *config, const char *dir, const char *arch,
                                   int32_t head_dim, struct rlhf__gguf_rope *out,
                                   struct rlhf__error *err) {
     static const char *const linear[] = {"factor", NULL};
     static const char *const bands[] = {"factor", "low_freq_factor", "high_freq_factor", NULL};
-    const int phi = is_phi(config);
+    const int phi = is_phi(config), has_part = phi || is_qwen35(config);
     *out = (struct rlhf__gguf_rope){.dim = head_dim};
     RLHF_TRY(check_number(config, dir, "rope_theta", 1e15, err));
     RLHF_TRY(check_number(config, dir, ORIGINAL, 1e9, err));
-    RLHF_TRY(check_kinds(json_object_get(config, "rope_scaling"), dir, phi, err));
-    RLHF_TRY(check_kinds(json_object_get(config, "rope_parameters"), dir, phi, err));
+    RLHF_TRY(check_kinds(json_object_get(config, "rope_scaling"), dir, has_part, err));
+    RLHF_TRY(check_kinds(json_object_get(config, "rope_parameters"), dir, has_part, err));
     const int gemma = is_type(config, "gemma3_text");
     if (has_kinds(config)) RLHF_TRY(check_local(config, dir, err));
     const struct rope r = rope_of(config);
-    if (phi) RLHF_TRY(check_number(config, dir, PART, 1, err));
+    if (has_part) RLHF_TRY(check_number(config, dir, PART, 1, err));
+    if (is_qwen35(config)) RLHF_TRY(check_part(config, &r, dir, head_dim, out, err));
     if (phi) return check_phi(&r, dir, head_dim, out, err);
     if (strcmp(r.type, "default") == 0) return RLHF_OK;
     if (strcmp(r.type, "linear") == 0) return check_numbers(&r, dir, linear, err);
@@ -239,6 +262,11 @@ void rlhf__gguf_rope_put(struct rlhf__gguf *g, const json_t *config, const char 
     if (strncmp(arch, "gemma", 5) != 0) // as llama.cpp's converter
         rlhf__gguf_u32(g, KEY("dimension_count"), (uint32_t)of->dim);
     rlhf__gguf_f32(g, KEY("freq_base"), r.theta);
+    if (of->has_sections) { // llama.cpp wants a fourth
+        rlhf__gguf_array(g, KEY("dimension_sections"), RLHF__GGUF_I32, 4);
+        for (size_t i = 0; i < 4; i++)
+            rlhf__gguf_item_i32(g, i < 3 ? of->sections[i] : 0);
+    }
     if (is_phi(config))
         rlhf__gguf_u32(g, KEY("scaling.original_context_length"), (uint32_t)r.context);
     if (strcmp(r.type, "longrope") == 0)

@@ -18,6 +18,7 @@ struct rlhf__gguf_rope {
     int32_t dim; // elements of a head that are rotated
     int32_t n;   // number of tensors of divisors
     struct rlhf__gguf_divisors divisors[2];
+    int32_t has_sections, sections[3]; // of Qwen3.5: pairs by axis of an image
 };
 
 // Check that llama.cpp supports the config's rope type, and set *out. llama.cpp supports the types

@@ -3,6 +3,7 @@
 
 #include "tensors/gguf_blocks.h"
 
+#include <rlhf/exact.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -92,11 +93,43 @@ static int64_t paired_row(const struct rlhf__tensor *t, int64_t r) {
     return r - in_head + 2 * (in_head % half) + in_head / half;
 }
 
-static void widen_paired(const struct rlhf__tensor *t, int64_t from, int64_t n, float *out) {
-    const int64_t columns = t->ndim > 1 ? t->shape[1] : 1;
+// The row (or column) of the file that has row (or column) r of `all` of a tensor with tiled heads.
+static int64_t tiled_row(const struct rlhf__tensor *t, int64_t r, int64_t all) {
+    const int64_t each = (all - t->first) / t->head / t->groups; // heads of a group
+    if (r < t->first) return r;
+    const int64_t head = (r - t->first) / t->head, in_head = (r - t->first) % t->head;
+    return t->first + (head % each * t->groups + head / each) * t->head + in_head;
+}
+
+static int is_tiled(const struct rlhf__tensor *t) {
+    return t->order == RLHF__TENSOR_TILED || t->order == RLHF__TENSOR_DECAYS;
+}
+
+// The row of the file that has row r.
+static int64_t row_of(const struct rlhf__tensor *t, int64_t r) {
+    return t->order == RLHF__TENSOR_PAIRED ? paired_row(t, r)
+           : is_tiled(t)                   ? tiled_row(t, r, t->shape[0])
+                                           : r;
+}
+
+static void widen_rows(const struct rlhf__tensor *t, int64_t from, int64_t n, float *out) {
+    const int64_t columns = t->count / t->shape[0];
     while (n > 0) {
         const int64_t c = from % columns, left = columns - c, len = n < left ? n : left;
-        widen(t, paired_row(t, from / columns) * columns + c, len, out);
+        widen(t, row_of(t, from / columns) * columns + c, len, out);
+        from += len;
+        n -= len;
+        out += len;
+    }
+}
+
+static void widen_columns(const struct rlhf__tensor *t, int64_t from, int64_t n, float *out) {
+    const int64_t columns = t->shape[1];
+    while (n > 0) {
+        const int64_t c = from % columns;
+        int64_t len = c < t->first ? t->first - c : t->head - (c - t->first) % t->head;
+        if (len > n) len = n;
+        widen(t, from - c + tiled_row(t, c, columns), len, out);
         from += len;
         n -= len;
         out += len;
@@ -129,14 +162,18 @@ struct piece {
 
 static void read_piece(void *piece) {
     const struct piece *p = piece;
-    if (p->t->order == RLHF__TENSOR_PAIRED)
-        widen_paired(p->t, p->from, p->n, p->out);
+    if (p->t->order == RLHF__TENSOR_PAIRED || is_tiled(p->t))
+        widen_rows(p->t, p->from, p->n, p->out);
+    else if (p->t->order == RLHF__TENSOR_TILED_COLUMNS)
+        widen_columns(p->t, p->from, p->n, p->out);
     else if (p->t->order == RLHF__TENSOR_TRANSPOSED)
         widen_transposed(p->t, p->from, p->n, p->out);
     else
         widen(p->t, p->from, p->n, p->out);
     for (int64_t i = 0; p->t->order == RLHF__TENSOR_PLUS_ONE && i < p->n; i++)
         p->out[i] -= 1;
+    for (int64_t i = 0; p->t->order == RLHF__TENSOR_DECAYS && i < p->n; i++)
+        p->out[i] = (float)rlhf_log(-(double)p->out[i]);
 }
 
 // Calls `work`, which reads the tensor's data. Then drops bytes [from, to) of the data.
@@ -228,7 +265,8 @@ rlhf_status rlhf__tensor_check_scales(const struct rlhf__tensor *t, struct rlhf_
 }
 
 int rlhf__tensor_has_blocks(const struct rlhf__tensor *t) {
-    const int whole = t->order == RLHF__TENSOR_AS_IS || t->order == RLHF__TENSOR_PAIRED;
+    const int whole = t->order == RLHF__TENSOR_AS_IS || t->order == RLHF__TENSOR_PAIRED ||
+                      t->order == RLHF__TENSOR_TILED;
     if (t->ndim != 2 || rlhf__tensor_dtype_block(t->dtype) == 1 || !whole) return 0;
     return !t->then || (t->then->dtype == t->dtype && rlhf__tensor_has_blocks(t->then));
 }
@@ -243,8 +281,7 @@ struct rows {
 static void copy_rows(void *rows) {
     const struct rows *r = rows;
     for (int64_t i = 0; i < r->n; i++) {
-        const int paired = r->t->order == RLHF__TENSOR_PAIRED;
-        const int64_t at = paired ? paired_row(r->t, r->row + i) : r->row + i;
+        const int64_t at = row_of(r->t, r->row + i);
         memcpy(r->out + (uint64_t)i * r->bytes, r->t->data + (uint64_t)at * r->bytes,
                (size_t)r->bytes);
     }
@@ -260,9 +297,9 @@ rlhf_status rlhf__tensor_read_blocks(const struct rlhf__tensor *t, int64_t row, 
     const int64_t own = t->shape[0] - (t->then ? t->then->shape[0] : 0);
     const int64_t here = row >= own ? 0 : n < own - row ? n : own - row;
     struct rows r = {.t = t, .row = row, .n = here, .bytes = bytes, .out = out};
-    const int is_last = row + here == own, paired = t->order == RLHF__TENSOR_PAIRED;
-    const uint64_t begin = paired ? 0 : (uint64_t)row * bytes;
-    const uint64_t end = !paired ? (uint64_t)(row + here) * bytes : is_last ? t->n_bytes : 0;
+    const int is_last = row + here == own, moved = t->order != RLHF__TENSOR_AS_IS;
+    const uint64_t begin = moved ? 0 : (uint64_t)row * bytes;
+    const uint64_t end = !moved ? (uint64_t)(row + here) * bytes : is_last ? t->n_bytes : 0;
     if (here > 0) RLHF_TRY(work_on(t, begin, end, copy_rows, &r, err));
     if (n == here || !t->then) return RLHF_OK;
     return rlhf__tensor_read_blocks(t->then, row + here - own, n - here,

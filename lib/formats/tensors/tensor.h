@@ -17,7 +17,12 @@ enum rlhf__tensor_order {
     // row 2 j + s in the file.
     RLHF__TENSOR_PAIRED,
     RLHF__TENSOR_TRANSPOSED, // a matrix [rows, columns] is [columns, rows] in the file
-    RLHF__TENSOR_PLUS_ONE    // the file has 1 + x
+    RLHF__TENSOR_PLUS_ONE,   // the file has 1 + x
+    // The rows from `first` on are heads of `head` rows, in `groups` groups of the same size. The
+    // file has the first head of each group, then the second of each, and so on.
+    RLHF__TENSOR_TILED,
+    RLHF__TENSOR_TILED_COLUMNS, // the same with columns
+    RLHF__TENSOR_DECAYS         // the same as TILED, and the file has -exp(x)
 };
 
 struct rlhf__low_rank;
@@ -33,8 +38,10 @@ struct rlhf__tensor {
     uint64_t n_bytes; // in the file; without those of `then`
     const uint8_t *data;
     const struct rlhf__low_rank *plus; // added to the numbers when they are read; NULL: nothing
-    int32_t order, head;               // enum rlhf__tensor_order; head: rows of a head, if PAIRED
-    const struct rlhf__tensor *then;   // its rows follow the rows in `data`; NULL: none
+    int32_t order, head; // enum rlhf__tensor_order; head: rows of a head, if PAIRED or TILED
+    int32_t groups;      // if TILED: groups of heads
+    int64_t first;       // if TILED: rows (or columns) in front of the heads
+    const struct rlhf__tensor *then; // its rows follow the rows in `data`; NULL: none
 };
 
 // Convert elements [from, from + n) of an F32, BF16, F16 or quantised tensor to out[n] floats.

@@ -8,7 +8,26 @@
 // ---- shapes ----
 
 // The sizes that occur in shapes. KEYS is also the width of all heads' values.
-enum { ONE, WIDTH, QUERIES, KEYS, QUERIES_KEYS_VALUES, HEAD, MLP, GATE_AND_UP, VOCAB, CONTEXT };
+enum {
+    ONE,
+    WIDTH,
+    QUERIES,
+    QUERIES_AND_GATES,
+    KEYS,
+    QUERIES_KEYS_VALUES,
+    HEAD,
+    MLP,
+    GATE_AND_UP,
+    VOCAB,
+    CONTEXT,
+    // of layers with a state
+    THREE_WIDTHS,
+    TAPS,
+    STATE_ALL, // queries, keys and values of the delta rule
+    STATE_VALUES,
+    STATE_HEADS,
+    STATE_HEAD
+};
 
 // The shapes of weights, by the last part of llama.cpp's name. Other weights are vectors of WIDTH.
 // A bias has as many elements as its weight has rows.
@@ -29,16 +48,43 @@ static const struct {
     {"ffn_gate", MLP, WIDTH},
     {"ffn_up", MLP, WIDTH},
     {"ffn_down", WIDTH, MLP},
+    {"shortconv.in_proj", THREE_WIDTHS, WIDTH},
+    {"shortconv.conv", WIDTH, TAPS},
+    {"shortconv.out_proj", WIDTH, WIDTH},
+    {"attn_gate", STATE_VALUES, WIDTH},
+    {"ssm_beta", STATE_HEADS, WIDTH},
+    {"ssm_alpha", STATE_HEADS, WIDTH},
+    {"ssm_conv1d", STATE_ALL, TAPS},
+    {"ssm_a", STATE_HEADS, ONE},
+    {"ssm_dt", STATE_HEADS, ONE},
+    {"ssm_norm", STATE_HEAD, ONE},
+    {"ssm_out", WIDTH, STATE_VALUES},
 };
 
 static int64_t size_of(const struct rlhf__gguf_shape *s, int32_t size) {
     const int64_t queries = (int64_t)s->heads * s->head_dim;
     const int64_t keys = (int64_t)s->kv_heads * s->head_dim;
+    const struct rlhf__gguf_mix *m = &s->mix;
+    const int64_t values = (int64_t)m->value_heads * m->value_dim;
     switch (size) {
     case WIDTH:
         return s->width;
+    case THREE_WIDTHS:
+        return 3 * (int64_t)s->width;
+    case TAPS:
+        return m->taps;
+    case STATE_ALL:
+        return 2 * (int64_t)m->key_heads * m->key_dim + values;
+    case STATE_VALUES:
+        return values;
+    case STATE_HEADS:
+        return m->value_heads;
+    case STATE_HEAD:
+        return m->value_dim;
     case QUERIES:
         return queries;
+    case QUERIES_AND_GATES:
+        return 2 * queries;
     case KEYS:
         return keys;
     case QUERIES_KEYS_VALUES:
@@ -70,6 +116,8 @@ static int32_t rows_of(int32_t family, const char *stem, size_t n, int32_t *colu
     // Phi-3 has gate and up in one tensor; OLMo 2 normalizes all heads together.
     if (family == RLHF__GGUF_PHI3 && rows == MLP) return GATE_AND_UP;
     if (family == RLHF__GGUF_OLMO2 && rows == HEAD) return stem[5] == 'q' ? QUERIES : KEYS;
+    if (family == RLHF__GGUF_QWEN35 && rows == QUERIES) return QUERIES_AND_GATES;
+    if (family == RLHF__GGUF_QWEN35 && rows == QUERIES_KEYS_VALUES) return STATE_ALL;
     return rows;
 }
 
@@ -78,8 +126,9 @@ static rlhf_status check_shape(const struct rlhf__gguf_shape *s, const struct rl
     const char *dot = strrchr(stem, '.');
     char found[128], wanted[64];
     int32_t columns;
-    const int32_t rows = rows_of(s->family, stem, (size_t)(dot - stem), &columns);
-    if (strcmp(dot, ".bias") == 0) columns = ONE;
+    const size_t len = dot ? (size_t)(dot - stem) : strlen(stem); // ssm_a has no ".weight"
+    const int32_t rows = rows_of(s->family, stem, len, &columns);
+    if (dot && strcmp(dot, ".bias") == 0) columns = ONE;
     const int64_t want[2] = {size_of(s, rows), size_of(s, columns)};
     const int32_t n = columns == ONE ? 1 : 2;
     int same = t->ndim == n;
@@ -114,7 +163,7 @@ rlhf_status rlhf__gguf_check_complete(const struct rlhf__gguf_file *f,
                                       const struct rlhf__gguf_shape *s, struct rlhf__error *err) {
     char name[RLHF__GGUF_NAME_CAP];
     const int tied = !rlhf__gguf_tensor_find(f, "output.weight");
-    for (size_t i = 0; rlhf__gguf_required(s->family, tied, s->layers, i, name); i++)
+    for (size_t i = 0; rlhf__gguf_required(s->family, tied, &s->mix, s->layers, i, name); i++)
         if (!rlhf__gguf_tensor_find(f, name))
             return rlhf__fail(err, RLHF_E_INVALID,
                               "%s: the tensor %s is missing, which a model of the architecture %s "

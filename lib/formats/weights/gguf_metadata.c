@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_LAYERS = 4096, MAX_SIZE = 1 << 30 };
+enum { MAX_LAYERS = RLHF__GGUF_LAYERS, MAX_SIZE = 1 << 30 };
 
 struct reader {
     const struct rlhf__gguf_file *file;
@@ -112,6 +112,78 @@ static rlhf_status size_of(const struct reader *r, const char *name, int64_t fal
     return RLHF_OK;
 }
 
+// LFM2 has a number for each layer, which is 0 for layers with a state.
+static rlhf_status read_key_heads(struct reader *r, struct rlhf__error *err) {
+    struct rlhf__gguf_shape *s = &r->shape;
+    const struct rlhf__gguf_value *v = find(r, "attention.head_count_kv");
+    size_t n;
+    if (!v || rlhf__gguf_value_type(v) != RLHF__GGUF_ARRAY)
+        return size_of(r, "attention.head_count_kv", s->heads, MAX_SIZE, &s->kv_heads, err);
+    RLHF_TRY(rlhf__gguf_value_count(v, RLHF__GGUF_I64, &n, err));
+    int good = n >= (size_t)s->layers;
+    for (int32_t i = 0; good && i < s->layers; i++) {
+        const int64_t heads = rlhf__gguf_item_int(v, (size_t)i);
+        good = heads >= 0 && heads <= MAX_SIZE &&
+               (heads == 0 || s->kv_heads == 0 || heads == s->kv_heads);
+        if (heads > 0) s->kv_heads = (int32_t)heads;
+        if (heads == 0 && s->family == RLHF__GGUF_LFM2) rlhf__gguf_set_state(&s->mix, i);
+    }
+    if (s->kv_heads == 0) s->kv_heads = s->heads; // no layer has attention
+    if (good) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                      "%s: the key %s.attention.head_count_kv is not one number, 0 or the same in "
+                      "each of the %d layers",
+                      rlhf__gguf_path(r->file), r->arch, (int)s->layers);
+}
+
+// The layers of Qwen3.5 with attention: every fourth, or what a key says.
+static rlhf_status read_states(struct reader *r, struct rlhf__error *err) {
+    struct rlhf__gguf_shape *s = &r->shape;
+    const struct rlhf__gguf_value *v = find(r, "attention.recurrent_layers");
+    int32_t every = 4;
+    size_t n = 0;
+    if (v) RLHF_TRY(rlhf__gguf_value_count(v, RLHF__GGUF_BOOL, &n, err));
+    if (v && n < (size_t)s->layers)
+        return rlhf__fail(
+            err, RLHF_E_INVALID,
+            "%s: the key %s.attention.recurrent_layers has %zu elements for %d layers",
+            rlhf__gguf_path(r->file), r->arch, n, (int)s->layers);
+    RLHF_TRY(size_of(r, "full_attention_interval", every, MAX_SIZE, &every, err));
+    for (int32_t i = 0; i < s->layers; i++)
+        if (v ? rlhf__gguf_item_int(v, (size_t)i) != 0 : (i + 1) % every != 0)
+            rlhf__gguf_set_state(&s->mix, i);
+    return RLHF_OK;
+}
+
+static rlhf_status read_delta(struct reader *r, struct rlhf__error *err) {
+    struct rlhf__gguf_mix *m = &r->shape.mix;
+    int32_t inner;
+    RLHF_TRY(size_of(r, "ssm.conv_kernel", 0, MAX_SIZE, &m->taps, err));
+    RLHF_TRY(size_of(r, "ssm.state_size", 0, MAX_SIZE, &m->key_dim, err));
+    RLHF_TRY(size_of(r, "ssm.group_count", 0, MAX_SIZE, &m->key_heads, err));
+    RLHF_TRY(size_of(r, "ssm.time_step_rank", 0, MAX_SIZE, &m->value_heads, err));
+    RLHF_TRY(size_of(r, "ssm.inner_size", 0, MAX_SIZE, &inner, err));
+    m->value_dim = inner / m->value_heads;
+    if (inner % m->value_heads || m->value_heads % m->key_heads)
+        return rlhf__fail(
+            err, RLHF_E_INVALID,
+            "%s: %d heads of values (%s.ssm.time_step_rank) do not divide %d elements "
+            "(ssm.inner_size), or not into %d groups (ssm.group_count)",
+            rlhf__gguf_path(r->file), (int)m->value_heads, r->arch, (int)inner, (int)m->key_heads);
+    return read_states(r, err);
+}
+
+// Layers behind the others that predict further tokens.
+static rlhf_status read_more(struct reader *r, struct rlhf__error *err) {
+    struct rlhf__gguf_shape *s = &r->shape;
+    const struct rlhf__gguf_value *v = find(r, "nextn_predict_layers");
+    int64_t more = 0;
+    if (v) RLHF_TRY(rlhf__gguf_value_int(v, 0, s->layers - 1, &more, err));
+    s->more = (int32_t)more;
+    s->layers -= s->more;
+    return RLHF_OK;
+}
+
 static rlhf_status read_shape(struct reader *r, struct rlhf__error *err) {
     struct rlhf__gguf_shape *s = &r->shape;
     int32_t values = 0;
@@ -120,7 +192,11 @@ static rlhf_status read_shape(struct reader *r, struct rlhf__error *err) {
     RLHF_TRY(size_of(r, "feed_forward_length", 0, MAX_SIZE, &s->mlp, err));
     RLHF_TRY(size_of(r, "block_count", 0, MAX_LAYERS, &s->layers, err));
     RLHF_TRY(size_of(r, "attention.head_count", 0, MAX_SIZE, &s->heads, err));
-    RLHF_TRY(size_of(r, "attention.head_count_kv", s->heads, MAX_SIZE, &s->kv_heads, err));
+    if (s->family == RLHF__GGUF_QWEN35) RLHF_TRY(read_more(r, err));
+    RLHF_TRY(read_key_heads(r, err));
+    if (s->family == RLHF__GGUF_QWEN35) RLHF_TRY(read_delta(r, err));
+    if (s->family == RLHF__GGUF_LFM2)
+        RLHF_TRY(size_of(r, "shortconv.l_cache", 0, MAX_SIZE, &s->mix.taps, err));
     const int32_t even = s->heads > 0 && s->width > s->heads ? s->width / s->heads : 1;
     RLHF_TRY(size_of(r, "attention.key_length", even, MAX_SIZE, &s->head_dim, err));
     RLHF_TRY(size_of(r, "attention.value_length", s->head_dim, MAX_SIZE, &values, err));
@@ -152,7 +228,9 @@ static rlhf_status put_key(struct reader *r, const struct rlhf__gguf_key *k,
     const struct {
         const char *field;
         int64_t value;
-    } known[] = {{"num_key_value_heads", r->shape.kv_heads}, {"head_dim", r->shape.head_dim}};
+    } known[] = {{"num_key_value_heads", r->shape.kv_heads},
+                 {"head_dim", r->shape.head_dim},
+                 {"num_hidden_layers", r->shape.layers}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strcmp(k->field, known[i].field) == 0)
             return put(r, k->field, json_integer(known[i].value), err);
@@ -179,6 +257,31 @@ static rlhf_status put_keys(struct reader *r, struct rlhf__error *err) {
 
 static int has_tensor(const struct reader *r, const char *name) {
     return rlhf__gguf_tensor_find(r->file, name) != NULL;
+}
+
+// The kinds of layers: `state` for those with a state.
+static rlhf_status put_kinds(struct reader *r, const char *state, struct rlhf__error *err) {
+    const struct rlhf__gguf_shape *s = &r->shape;
+    json_t *types = json_array();
+    int bad = !types;
+    for (int32_t i = 0; i < s->layers && !bad; i++)
+        bad = json_array_append_new(
+            types, json_string(rlhf__gguf_has_state(&s->mix, i) ? state : "full_attention"));
+    const rlhf_status st = put(r, "layer_types", bad ? NULL : types, err);
+    if (bad) json_decref(types);
+    return st;
+}
+
+static rlhf_status put_lfm(struct reader *r, struct rlhf__error *err) {
+    RLHF_TRY(put_kinds(r, "conv", err));
+    RLHF_TRY(put(r, "num_key_value_heads", json_integer(r->shape.kv_heads), err));
+    RLHF_TRY(put(r, "conv_bias", json_false(), err));
+    return put(r, "block_auto_adjust_ff_dim", json_false(), err); // the file has the real width
+}
+
+static rlhf_status put_qwen35(struct reader *r, struct rlhf__error *err) {
+    RLHF_TRY(put_kinds(r, "linear_attention", err));
+    return put(r, "linear_value_head_dim", json_integer(r->shape.mix.value_dim), err);
 }
 
 static rlhf_status put_windows(struct reader *r, struct rlhf__error *err) {
@@ -266,7 +369,9 @@ static rlhf_status put_family(struct reader *r, struct rlhf__error *err) {
     const int32_t f = r->shape.family;
     if (rlhf__gguf_is_gemma(f)) return put_gemma(r, err);
     if (f == RLHF__GGUF_GPT2) return put(r, "activation_function", json_string("gelu_new"), err);
+    if (f == RLHF__GGUF_LFM2) return put_lfm(r, err);
     RLHF_TRY(put(r, "hidden_act", json_string("silu"), err));
+    if (f == RLHF__GGUF_QWEN35) return put_qwen35(r, err);
     if (f == RLHF__GGUF_PHI3) return put_phi(r, err);
     if (f == RLHF__GGUF_OLMO2) return put_olmo(r, err);
     if (f == RLHF__GGUF_SMOLLM3) RLHF_TRY(put(r, "no_rope_layer_interval", json_integer(4), err));

@@ -18,6 +18,8 @@ struct rlhf__gguf_shape {
     int32_t width, mlp, context; // mlp: the width between gate or up and down
     int64_t vocab;               // rows of the embedding
     int32_t hybrid;              // 1: a Granite 4 whose layers see no positions (granitemoehybrid)
+    int32_t more; // layers behind `layers` that predict further tokens; they are left out
+    struct rlhf__gguf_mix mix;
 };
 
 // Make the config of the model in the file. The output table is tied if the file has no

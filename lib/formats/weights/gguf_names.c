@@ -1,12 +1,13 @@
 // gguf_names.c: see gguf_names.h.
 #include "weights/gguf_names.h"
 
+#include "weights/gguf_stems.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-// The architectures of llama.cpp, as bits. The tables below list, for each name, the architectures
-// that have it; for a stem of a tensor's name, those that have a weight and those that have a bias.
+// The architectures of llama.cpp, as bits.
 enum {
     LLAMA = 1 << RLHF__GGUF_LLAMA,
     QWEN2 = 1 << RLHF__GGUF_QWEN2,
@@ -17,12 +18,15 @@ enum {
     GEMMA2 = 1 << RLHF__GGUF_GEMMA2,
     GEMMA3 = 1 << RLHF__GGUF_GEMMA3,
     OLMO2 = 1 << RLHF__GGUF_OLMO2,
+    QWEN35 = 1 << RLHF__GGUF_QWEN35,
+    LFM2 = 1 << RLHF__GGUF_LFM2,
     GPT2 = 1 << RLHF__GGUF_GPT2,
     SPLIT = LLAMA | QWEN2 | QWEN3 | SMOLLM3 | GRANITE, // a matrix each for q, k, v, gate and up
     BEFORE = SPLIT | PHI3,                             // norms before attention and the MLP
     ROTARY = BEFORE | OLMO2,
     GEMMA = GEMMA2 | GEMMA3,
-    ADJACENT = LLAMA | SMOLLM3 | GRANITE, // llama.cpp stores rotary pairs next to each other
+    HEADED = ROTARY | GEMMA | QWEN35 | LFM2, // heads of a given width
+    ADJACENT = LLAMA | SMOLLM3 | GRANITE,    // llama.cpp stores rotary pairs next to each other
     NONE = 0
 };
 
@@ -46,6 +50,8 @@ static const struct {
     {"gemma3_text", RLHF__GGUF_GEMMA3, "Gemma3ForCausalLM"},
     {"olmo2", RLHF__GGUF_OLMO2, "Olmo2ForCausalLM"},
     {"olmo3", RLHF__GGUF_OLMO2, "Olmo3ForCausalLM"},
+    {"qwen3_5_text", RLHF__GGUF_QWEN35, "Qwen3_5ForCausalLM"},
+    {"lfm2", RLHF__GGUF_LFM2, "Lfm2ForCausalLM"},
     {"gpt2", RLHF__GGUF_GPT2, "GPT2LMHeadModel"},
 };
 enum { N_TYPES = sizeof types / sizeof *types };
@@ -85,26 +91,32 @@ double rlhf__gguf_score_divisor(int32_t family, int32_t layers, double width, in
 // ---- keys ----
 
 static const struct rlhf__gguf_key keys[] = {
-    {"vocab_size", "vocab_size", ROTARY | GPT2, 0, 0},
+    {"vocab_size", "vocab_size", ROTARY | QWEN35 | LFM2 | GPT2, 0, 0},
     {"n_positions", "context_length", GPT2, 0, 0},
-    {"max_position_embeddings", "context_length", ROTARY | GEMMA, 0, 0},
+    {"max_position_embeddings", "context_length", HEADED, 0, 0},
     {"n_embd", "embedding_length", GPT2, 0, 0},
-    {"hidden_size", "embedding_length", ROTARY | GEMMA, 0, 0},
+    {"hidden_size", "embedding_length", HEADED, 0, 0},
     {"n_layer", "block_count", GPT2, 0, 0},
-    {"num_hidden_layers", "block_count", ROTARY | GEMMA, 0, 0},
+    {"num_hidden_layers", "block_count", HEADED, 0, 0},
     {"n_inner", "feed_forward_length", GPT2, 0, 0},
-    {"intermediate_size", "feed_forward_length", ROTARY | GEMMA, 0, 0},
+    {"intermediate_size", "feed_forward_length", HEADED, 0, 0},
     {"n_head", "attention.head_count", GPT2, 0, 0},
-    {"num_attention_heads", "attention.head_count", ROTARY | GEMMA, 0, 0},
+    {"num_attention_heads", "attention.head_count", HEADED, 0, 0},
     {"layer_norm_epsilon", "attention.layer_norm_epsilon", GPT2, 1, 0},
     {"rms_norm_eps", "attention.layer_norm_rms_epsilon", ROTARY, 1, 0},
-    {"rms_norm_eps", "attention.layer_norm_rms_epsilon", GEMMA, 1, 1e-6},
-    {"num_key_value_heads", "attention.head_count_kv", ROTARY | GEMMA, 0, 0},
-    {"head_dim", "attention.key_length", ROTARY | GEMMA, 0, 0},
-    {"head_dim", "attention.value_length", ROTARY | GEMMA, 0, 0},
+    {"rms_norm_eps", "attention.layer_norm_rms_epsilon", GEMMA | QWEN35, 1, 1e-6},
+    {"norm_eps", "attention.layer_norm_rms_epsilon", LFM2, 1, 1e-5},
+    {"num_key_value_heads", "attention.head_count_kv", ROTARY | GEMMA | QWEN35, 0, 0},
+    {"head_dim", "attention.key_length", HEADED, 0, 0},
+    {"head_dim", "attention.value_length", HEADED, 0, 0},
     {"sliding_window", "attention.sliding_window", GEMMA, 0, 4096},
     {"attn_logit_softcapping", "attn_logit_softcapping", GEMMA2, 1, 50},
     {"final_logit_softcapping", "final_logit_softcapping", GEMMA2, 1, 30},
+    {"linear_conv_kernel_dim", "ssm.conv_kernel", QWEN35, 0, 4},
+    {"linear_key_head_dim", "ssm.state_size", QWEN35, 0, 128},
+    {"linear_num_key_heads", "ssm.group_count", QWEN35, 0, 16},
+    {"linear_num_value_heads", "ssm.time_step_rank", QWEN35, 0, 32},
+    {"conv_L_cache", "shortconv.l_cache", LFM2, 0, 3},
     {"attention_multiplier", "attention.scale", GRANITE, 1, 1},
     {"embedding_multiplier", "embedding_scale", GRANITE, 1, 1},
     {"residual_multiplier", "residual_scale", GRANITE, 1, 1},
@@ -117,112 +129,11 @@ const struct rlhf__gguf_key *rlhf__gguf_key(size_t i) {
 
 // ---- tensors ----
 
-// A stem and its name in llama.cpp; ".weight" and ".bias" are appended to both.
-struct name {
-    const char *hf, *gguf;
-    int32_t rows;
-    int32_t weight, bias; // architectures with this weight; architectures with this bias
-};
-
-static const struct name rotary_block[] = {
-    {"input_layernorm", "attn_norm", RLHF__GGUF_AS_IS, BEFORE, NONE},
-    {"self_attn.q_proj", "attn_q", RLHF__GGUF_PAIR_Q, SPLIT, LLAMA | QWEN2 | GRANITE},
-    {"self_attn.k_proj", "attn_k", RLHF__GGUF_PAIR_K, SPLIT, LLAMA | QWEN2 | GRANITE},
-    {"self_attn.v_proj", "attn_v", RLHF__GGUF_AS_IS, SPLIT, LLAMA | QWEN2 | GRANITE},
-    {"self_attn.o_proj", "attn_output", RLHF__GGUF_AS_IS, BEFORE, LLAMA | GRANITE},
-    {"self_attn.q_norm", "attn_q_norm", RLHF__GGUF_AS_IS, QWEN3, NONE},
-    {"self_attn.k_norm", "attn_k_norm", RLHF__GGUF_AS_IS, QWEN3, NONE},
-    {"post_attention_layernorm", "ffn_norm", RLHF__GGUF_AS_IS, BEFORE, NONE},
-    {"mlp.gate_proj", "ffn_gate", RLHF__GGUF_AS_IS, SPLIT, LLAMA | GRANITE},
-    {"mlp.up_proj", "ffn_up", RLHF__GGUF_AS_IS, SPLIT, LLAMA | GRANITE},
-    {"mlp.down_proj", "ffn_down", RLHF__GGUF_AS_IS, BEFORE, LLAMA | GRANITE},
-    {"self_attn.qkv_proj", "attn_qkv", RLHF__GGUF_AS_IS, PHI3, NONE},
-    {"mlp.gate_up_proj", "ffn_up", RLHF__GGUF_AS_IS, PHI3, NONE},
-    {"shared_mlp.input_linear", "ffn_gate", RLHF__GGUF_GATE_UP, GRANITE, NONE},
-    {"shared_mlp.output_linear", "ffn_down", RLHF__GGUF_AS_IS, GRANITE, NONE},
-    {0},
-};
-static const struct name rotary_outside[] = {
-    {"embed_tokens", "token_embd", RLHF__GGUF_AS_IS, ROTARY, NONE},
-    {"norm", "output_norm", RLHF__GGUF_AS_IS, ROTARY, NONE},
-    {"lm_head", "output", RLHF__GGUF_AS_IS, ROTARY, NONE},
-    {0},
-};
-static const struct name olmo_block[] = {
-    {"self_attn.q_proj", "attn_q", RLHF__GGUF_AS_IS, OLMO2, NONE},
-    {"self_attn.k_proj", "attn_k", RLHF__GGUF_AS_IS, OLMO2, NONE},
-    {"self_attn.v_proj", "attn_v", RLHF__GGUF_AS_IS, OLMO2, NONE},
-    {"self_attn.o_proj", "attn_output", RLHF__GGUF_AS_IS, OLMO2, NONE},
-    {"self_attn.q_norm", "attn_q_norm", RLHF__GGUF_AS_IS, OLMO2, NONE},
-    {"self_attn.k_norm", "attn_k_norm", RLHF__GGUF_AS_IS, OLMO2, NONE},
-    {"post_attention_layernorm", "post_attention_norm", RLHF__GGUF_AS_IS, OLMO2, NONE},
-    {"mlp.gate_proj", "ffn_gate", RLHF__GGUF_AS_IS, OLMO2, NONE},
-    {"mlp.up_proj", "ffn_up", RLHF__GGUF_AS_IS, OLMO2, NONE},
-    {"mlp.down_proj", "ffn_down", RLHF__GGUF_AS_IS, OLMO2, NONE},
-    {"post_feedforward_layernorm", "post_ffw_norm", RLHF__GGUF_AS_IS, OLMO2, NONE},
-    {0},
-};
-static const struct name gemma_block[] = {
-    {"input_layernorm", "attn_norm", RLHF__GGUF_PLUS_ONE, GEMMA, NONE},
-    {"self_attn.q_proj", "attn_q", RLHF__GGUF_AS_IS, GEMMA, NONE},
-    {"self_attn.k_proj", "attn_k", RLHF__GGUF_AS_IS, GEMMA, NONE},
-    {"self_attn.v_proj", "attn_v", RLHF__GGUF_AS_IS, GEMMA, NONE},
-    {"self_attn.o_proj", "attn_output", RLHF__GGUF_AS_IS, GEMMA, NONE},
-    {"self_attn.q_norm", "attn_q_norm", RLHF__GGUF_PLUS_ONE, GEMMA3, NONE},
-    {"self_attn.k_norm", "attn_k_norm", RLHF__GGUF_PLUS_ONE, GEMMA3, NONE},
-    {"post_attention_layernorm", "post_attention_norm", RLHF__GGUF_PLUS_ONE, GEMMA, NONE},
-    {"pre_feedforward_layernorm", "ffn_norm", RLHF__GGUF_PLUS_ONE, GEMMA, NONE},
-    {"mlp.gate_proj", "ffn_gate", RLHF__GGUF_AS_IS, GEMMA, NONE},
-    {"mlp.up_proj", "ffn_up", RLHF__GGUF_AS_IS, GEMMA, NONE},
-    {"mlp.down_proj", "ffn_down", RLHF__GGUF_AS_IS, GEMMA, NONE},
-    {"post_feedforward_layernorm", "post_ffw_norm", RLHF__GGUF_PLUS_ONE, GEMMA, NONE},
-    {0},
-};
-static const struct name gemma_outside[] = {
-    {"embed_tokens", "token_embd", RLHF__GGUF_AS_IS, GEMMA, NONE},
-    {"norm", "output_norm", RLHF__GGUF_PLUS_ONE, GEMMA, NONE},
-    {"lm_head", "output", RLHF__GGUF_AS_IS, GEMMA3, NONE},
-    {0},
-};
-static const struct name gpt2_block[] = {
-    {"ln_1", "attn_norm", RLHF__GGUF_AS_IS, GPT2, GPT2},
-    {"attn.c_attn", "attn_qkv", RLHF__GGUF_TRANSPOSED, GPT2, GPT2},
-    {"attn.c_proj", "attn_output", RLHF__GGUF_TRANSPOSED, GPT2, GPT2},
-    {"ln_2", "ffn_norm", RLHF__GGUF_AS_IS, GPT2, GPT2},
-    {"mlp.c_fc", "ffn_up", RLHF__GGUF_TRANSPOSED, GPT2, GPT2},
-    {"mlp.c_proj", "ffn_down", RLHF__GGUF_TRANSPOSED, GPT2, GPT2},
-    {0},
-};
-static const struct name gpt2_outside[] = {
-    {"wte", "token_embd", RLHF__GGUF_AS_IS, GPT2, NONE},
-    {"wpe", "position_embd", RLHF__GGUF_AS_IS, GPT2, NONE},
-    {"ln_f", "output_norm", RLHF__GGUF_AS_IS, GPT2, GPT2},
-    {"lm_head", "output", RLHF__GGUF_AS_IS, GPT2, NONE},
-    {0},
-};
-
-static const struct {
-    const char *prefix, *block; // "model." may be missing; "layers.3."
-    const struct name *in_block, *outside;
-    const char *arch;
-} families[RLHF__GGUF_N_FAMILIES] = {
-    [RLHF__GGUF_LLAMA] = {"model.", "layers.", rotary_block, rotary_outside, "llama"},
-    [RLHF__GGUF_QWEN2] = {"model.", "layers.", rotary_block, rotary_outside, "qwen2"},
-    [RLHF__GGUF_QWEN3] = {"model.", "layers.", rotary_block, rotary_outside, "qwen3"},
-    [RLHF__GGUF_SMOLLM3] = {"model.", "layers.", rotary_block, rotary_outside, "smollm3"},
-    [RLHF__GGUF_GRANITE] = {"model.", "layers.", rotary_block, rotary_outside, "granite"},
-    [RLHF__GGUF_PHI3] = {"model.", "layers.", rotary_block, rotary_outside, "phi3"},
-    [RLHF__GGUF_GEMMA2] = {"model.", "layers.", gemma_block, gemma_outside, "gemma2"},
-    [RLHF__GGUF_GEMMA3] = {"model.", "layers.", gemma_block, gemma_outside, "gemma3"},
-    [RLHF__GGUF_OLMO2] = {"model.", "layers.", olmo_block, rotary_outside, "olmo2"},
-    [RLHF__GGUF_GPT2] = {"transformer.", "h.", gpt2_block, gpt2_outside, "gpt2"},
-};
-
-const char *rlhf__gguf_arch(int32_t family) { return families[family].arch; }
+const char *rlhf__gguf_arch(int32_t family) { return rlhf__gguf_namings[family].arch; }
 
 int32_t rlhf__gguf_family_of(const char *arch) {
     for (int32_t i = 0; i < RLHF__GGUF_N_FAMILIES; i++)
-        if (strcmp(arch, families[i].arch) == 0) return i;
+        if (strcmp(arch, rlhf__gguf_namings[i].arch) == 0) return i;
     return -1;
 }
 
@@ -237,86 +148,120 @@ static int32_t layer_of(const char **text) {
     return (int32_t)n;
 }
 
-static const struct name *find(const struct name *list, const char *stem, size_t len) {
-    for (; list->hf; list++)
-        if (strlen(list->hf) == len && memcmp(list->hf, stem, len) == 0) return list;
-    return NULL;
-}
-
-static int32_t rows_of(const struct name *n, int32_t family, int is_weight) {
+static int32_t rows_of(const struct rlhf__gguf_stem *n, int32_t family, int is_weight) {
     const int pairs = n->rows == RLHF__GGUF_PAIR_Q || n->rows == RLHF__GGUF_PAIR_K;
     if (n->rows == RLHF__GGUF_TRANSPOSED && !is_weight) return RLHF__GGUF_AS_IS;
     return pairs && !(ADJACENT >> family & 1) ? RLHF__GGUF_AS_IS : n->rows;
 }
 
-rlhf_status rlhf__gguf_name(int32_t family, const struct rlhf__tensor *t,
-                            char out[RLHF__GGUF_NAME_CAP], int32_t *layer, int32_t *rows,
-                            struct rlhf__error *err) {
-    const char *stem = t->name, *prefix = families[family].prefix;
-    const char *block = families[family].block;
-    if (strncmp(stem, prefix, strlen(prefix)) == 0) stem += strlen(prefix);
-    *layer = -1;
-    if (strncmp(stem, block, strlen(block)) == 0) {
-        stem += strlen(block);
-        *layer = layer_of(&stem);
+// What is appended to the stem of a tensor's name: "", ".weight" or ".bias".
+static const char *tail_of(const struct rlhf__gguf_stem *n, const char *name) {
+    const char *dot = strrchr(name, '.');
+    return n->whole || !dot ? "" : dot;
+}
+
+// The entry for a name of transformers or, if `gguf` is 1, of llama.cpp, without the number of its
+// layer. NULL if the family lacks it.
+static const struct rlhf__gguf_stem *find(const struct rlhf__gguf_stem *list, const char *name,
+                                          int32_t family, int gguf) {
+    for (; list->hf; list++) {
+        const char *stem = gguf ? list->gguf : list->hf, *tail = tail_of(list, name);
+        const size_t n = strlen(name) - strlen(tail);
+        const int bias = strcmp(tail, ".bias") == 0;
+        if (strlen(stem) != n || memcmp(stem, name, n) != 0) continue;
+        if (!list->whole && !bias && strcmp(tail, ".weight") != 0) continue;
+        if (gguf && list->rows == RLHF__GGUF_GATE_UP) continue;
+        if ((bias ? list->bias : list->weight) >> family & 1) return list;
     }
-    const char *dot = strrchr(stem, '.');
-    const int is_weight = dot && strcmp(dot, ".weight") == 0;
-    const struct name *n = NULL;
-    if (is_weight || (dot && strcmp(dot, ".bias") == 0))
-        n = find(*layer >= 0 ? families[family].in_block : families[family].outside, stem,
-                 (size_t)(dot - stem));
-    if (!n || !((is_weight ? n->weight : n->bias) >> family & 1))
+    return NULL;
+}
+
+rlhf_status rlhf__gguf_name(int32_t family, const struct rlhf__tensor *t,
+                            struct rlhf__gguf_place *out, struct rlhf__error *err) {
+    const struct rlhf__gguf_naming *f = &rlhf__gguf_namings[family];
+    const char *name = t->name;
+    if (strncmp(name, f->prefix, strlen(f->prefix)) == 0) name += strlen(f->prefix);
+    out->layer = -1;
+    if (strncmp(name, f->block, strlen(f->block)) == 0) {
+        name += strlen(f->block);
+        out->layer = layer_of(&name);
+    }
+    const struct rlhf__gguf_stem *n =
+        find(out->layer >= 0 ? f->in_block : f->outside, name, family, 0);
+    if (!n)
         return rlhf__fail(
             err, RLHF_E_INVALID,
             "%s: tensor %s is not supported in a GGUF file of llama.cpp's architecture "
             "%s",
-            t->file, t->name, families[family].arch);
-    *rows = rows_of(n, family, is_weight);
-    if (*layer >= 0)
-        snprintf(out, RLHF__GGUF_NAME_CAP, "blk.%d.%s%s", (int)*layer, n->gguf, dot);
+            t->file, t->name, f->arch);
+    const char *tail = tail_of(n, name);
+    out->rows = rows_of(n, family, strcmp(tail, ".weight") == 0);
+    out->in = n->in;
+    if (out->layer >= 0)
+        snprintf(out->name, sizeof out->name, "blk.%d.%s%s", (int)out->layer, n->gguf, tail);
     else
-        snprintf(out, RLHF__GGUF_NAME_CAP, "%s%s", n->gguf, dot);
+        snprintf(out->name, sizeof out->name, "%s%s", n->gguf, tail);
     return RLHF_OK;
 }
 
-static const struct name *find_in(const struct name *list, const char *stem, size_t len,
-                                  int32_t family, int is_weight) {
-    for (; list->hf; list++)
-        if (strlen(list->gguf) == len && memcmp(list->gguf, stem, len) == 0 &&
-            list->rows != RLHF__GGUF_GATE_UP &&
-            ((is_weight ? list->weight : list->bias) >> family & 1))
-            return list;
-    return NULL;
-}
-
-int rlhf__gguf_name_in(int32_t family, const char *name, char out[RLHF__GGUF_NAME_CAP],
-                       int32_t *rows) {
-    const char *stem = name, *dot = strrchr(name, '.');
-    const int is_weight = dot && strcmp(dot, ".weight") == 0;
-    const int is_block = strncmp(stem, "blk.", 4) == 0;
-    int32_t layer = -1;
-    stem += is_block ? 4 : 0;
-    if (is_block) layer = layer_of(&stem);
-    if (!dot || dot < stem || (is_block && layer < 0)) return 0;
-    if (!is_weight && strcmp(dot, ".bias") != 0) return 0;
-    const struct name *list = is_block ? families[family].in_block : families[family].outside;
-    const struct name *n = find_in(list, stem, (size_t)(dot - stem), family, is_weight);
+int rlhf__gguf_name_in(int32_t family, const char *name, struct rlhf__gguf_place *out) {
+    const struct rlhf__gguf_naming *f = &rlhf__gguf_namings[family];
+    const int is_block = strncmp(name, "blk.", 4) == 0;
+    out->layer = -1;
+    if (is_block) {
+        name += 4;
+        out->layer = layer_of(&name);
+        if (out->layer < 0) return 0;
+    }
+    const struct rlhf__gguf_stem *n = find(is_block ? f->in_block : f->outside, name, family, 1);
     if (!n) return 0;
-    *rows = rows_of(n, family, is_weight);
+    const char *tail = tail_of(n, name);
+    out->rows = rows_of(n, family, strcmp(tail, ".weight") == 0);
+    out->in = n->in;
     // The LM head is outside of the base model.
-    const char *prefix = strcmp(n->hf, "lm_head") == 0 ? "" : families[family].prefix;
+    const char *prefix = strcmp(n->hf, "lm_head") == 0 ? "" : f->prefix;
     if (is_block)
-        snprintf(out, RLHF__GGUF_NAME_CAP, "%s%s%d.%s%s", prefix, families[family].block,
-                 (int)layer, n->hf, dot);
+        snprintf(out->name, sizeof out->name, "%s%s%d.%s%s", prefix, f->block, (int)out->layer,
+                 n->hf, tail);
     else
-        snprintf(out, RLHF__GGUF_NAME_CAP, "%s%s%s", prefix, n->hf, dot);
+        snprintf(out->name, sizeof out->name, "%s%s%s", prefix, n->hf, tail);
     return 1;
 }
 
+// ---- layers ----
+
+int rlhf__gguf_has_state(const struct rlhf__gguf_mix *mix, int32_t layer) {
+    return layer >= 0 && layer < RLHF__GGUF_LAYERS && mix->state[layer / 8] >> layer % 8 & 1;
+}
+
+void rlhf__gguf_set_state(struct rlhf__gguf_mix *mix, int32_t layer) {
+    if (layer >= 0 && layer < RLHF__GGUF_LAYERS) mix->state[layer / 8] |= (uint8_t)(1 << layer % 8);
+}
+
+int rlhf__gguf_fits(const struct rlhf__gguf_mix *mix, const struct rlhf__gguf_place *p) {
+    return p->in == RLHF__GGUF_IN_ALL ||
+           (p->in == RLHF__GGUF_IN_STATE) == rlhf__gguf_has_state(mix, p->layer);
+}
+
+void rlhf__gguf_tile(int32_t rows, const struct rlhf__gguf_mix *mix, int64_t *first,
+                     int32_t *head) {
+    const int after_keys = rows == RLHF__GGUF_TILED_QKV || rows == RLHF__GGUF_TILED_TAPS;
+    const int one = rows == RLHF__GGUF_TILED_HEADS || rows == RLHF__GGUF_DECAYS;
+    const int tiled =
+        after_keys || one || rows == RLHF__GGUF_TILED_VALUES || rows == RLHF__GGUF_TILED_COLUMNS;
+    *first = after_keys ? 2 * (int64_t)mix->key_heads * mix->key_dim : 0;
+    *head = !tiled || mix->key_heads == mix->value_heads ? 0 : one ? 1 : mix->value_dim;
+}
+
+int rlhf__gguf_has_taps(int32_t rows) {
+    return rows == RLHF__GGUF_TAPS || rows == RLHF__GGUF_TILED_TAPS;
+}
+
+// ---- completeness ----
+
 // Returns 1 if the model must have the tensor. All of an architecture's tensors are required,
 // except a tied output table and the biases of Llama and Granite.
-static int needs(const struct name *n, int32_t family, int tied, int bias) {
+static int needs(const struct rlhf__gguf_stem *n, int32_t family, int tied, int bias) {
     const int32_t head = tied && strcmp(n->hf, "lm_head") == 0;
     const int32_t all = bias ? n->bias & ~(LLAMA | GRANITE) : head ? NONE : n->weight;
     return all >> family & 1;
@@ -325,28 +270,30 @@ static int needs(const struct name *n, int32_t family, int tied, int bias) {
 // Among the names in `list` that the family requires, finds the one with index *i, writes it to
 // `out` and returns 1. If there are not enough such names, subtracts their number from *i and
 // returns 0. The names are those of a layer, or of none (-1).
-static int needed_of(const struct name *list, int32_t family, int tied, int32_t layer, size_t *i,
+static int needed_of(const struct rlhf__gguf_stem *list, int32_t family, int tied,
+                     const struct rlhf__gguf_mix *mix, int32_t layer, size_t *i,
                      char out[RLHF__GGUF_NAME_CAP]) {
     char block[24] = "";
     if (layer >= 0) snprintf(block, sizeof block, "blk.%d.", (int)layer);
-    for (; list->hf; list++)
-        for (int bias = 0; bias < 2; bias++) {
+    for (; list->hf; list++) {
+        const struct rlhf__gguf_place p = {.layer = layer, .in = list->in};
+        for (int bias = 0; bias < 2 && rlhf__gguf_fits(mix, &p); bias++) {
             if (!needs(list, family, tied, bias) || (*i)-- > 0) continue;
-            snprintf(out, RLHF__GGUF_NAME_CAP, "%s%s.%s", block, list->gguf,
-                     bias ? "bias" : "weight");
+            snprintf(out, RLHF__GGUF_NAME_CAP, "%s%s%s", block, list->gguf,
+                     list->whole ? ""
+                     : bias      ? ".bias"
+                                 : ".weight");
             return 1;
         }
+    }
     return 0;
 }
 
-int rlhf__gguf_required(int32_t family, int tied, int32_t layers, size_t i,
-                        char out[RLHF__GGUF_NAME_CAP]) {
-    size_t left = SIZE_MAX;
-    if (needed_of(families[family].outside, family, tied, -1, &i, out)) return 1;
-    needed_of(families[family].in_block, family, tied, 0, &left, out);
-    const size_t n = SIZE_MAX - left; // in a layer
-    if (i / n >= (size_t)layers) return 0;
-    const int32_t layer = (int32_t)(i / n);
-    i %= n;
-    return needed_of(families[family].in_block, family, tied, layer, &i, out);
+int rlhf__gguf_required(int32_t family, int tied, const struct rlhf__gguf_mix *mix, int32_t layers,
+                        size_t i, char out[RLHF__GGUF_NAME_CAP]) {
+    const struct rlhf__gguf_naming *f = &rlhf__gguf_namings[family];
+    if (needed_of(f->outside, family, tied, mix, -1, &i, out)) return 1;
+    for (int32_t layer = 0; layer < layers; layer++)
+        if (needed_of(f->in_block, family, tied, mix, layer, &i, out)) return 1;
+    return 0;
 }

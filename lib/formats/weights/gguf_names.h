@@ -5,7 +5,10 @@
 
 #include "tensors/tensor.h"
 
-enum { RLHF__GGUF_NAME_CAP = 64 };
+enum {
+    RLHF__GGUF_NAME_CAP = 64,
+    RLHF__GGUF_LAYERS = 4096 // layers of a model at most
+};
 
 // An architecture of llama.cpp, with the model_types that it covers.
 enum rlhf__gguf_family {
@@ -18,6 +21,8 @@ enum rlhf__gguf_family {
     RLHF__GGUF_GEMMA2,
     RLHF__GGUF_GEMMA3,
     RLHF__GGUF_OLMO2, // olmo2, olmo3
+    RLHF__GGUF_QWEN35,
+    RLHF__GGUF_LFM2,
     RLHF__GGUF_GPT2,
     RLHF__GGUF_N_FAMILIES
 };
@@ -32,8 +37,32 @@ enum rlhf__gguf_rows {
     RLHF__GGUF_TRANSPOSED, // GPT-2's weights are [in, out]
     // Granite 4's MLP: the first half of the rows is ffn_gate, the second half is ffn_up.
     RLHF__GGUF_GATE_UP,
-    RLHF__GGUF_PLUS_ONE // gains of Gemma: the file has 1 + w
+    RLHF__GGUF_PLUS_ONE, // gains of Gemma and Qwen3.5: the file has 1 + w
+    RLHF__GGUF_TAPS,     // a convolution's [channels, 1, taps] is [channels, taps]
+    // Heads of values of Qwen3.5's delta rule. Here those that share a head of keys follow each
+    // other. In the file, the first of each head of keys come first, then the second of each.
+    RLHF__GGUF_TILED_QKV,     // rows behind those of queries and keys
+    RLHF__GGUF_TILED_TAPS,    // the same rows, and TAPS
+    RLHF__GGUF_TILED_VALUES,  // rows: a head has the width of its values
+    RLHF__GGUF_TILED_HEADS,   // a row for each head
+    RLHF__GGUF_TILED_COLUMNS, // columns: a head has the width of its values
+    RLHF__GGUF_DECAYS         // A_log: TILED_HEADS, and the file has -exp(A_log)
 };
+
+// The layers that have a tensor.
+enum rlhf__gguf_layers {
+    RLHF__GGUF_IN_ALL,
+    RLHF__GGUF_IN_ATTENTION,
+    RLHF__GGUF_IN_STATE // layers with a state: LFM2's convolutions, Qwen3.5's delta rule
+};
+
+// The layers with a state, and their sizes. Other families have none: all is 0.
+struct rlhf__gguf_mix {
+    int32_t taps, key_heads, value_heads, key_dim, value_dim; // LFM2 has only taps
+    uint8_t state[RLHF__GGUF_LAYERS / 8];                     // bit i % 8 of byte i / 8: layer i
+};
+int rlhf__gguf_has_state(const struct rlhf__gguf_mix *, int32_t layer); // [any]
+void rlhf__gguf_set_state(struct rlhf__gguf_mix *, int32_t layer);      // [any]
 
 // The family of a model_type of config.json, or -1. [any]
 int32_t rlhf__gguf_family(const char *model_type);
@@ -72,22 +101,36 @@ const struct rlhf__gguf_key *rlhf__gguf_key(size_t i);
 
 // ---- tensors ----
 
-// Set `out` to llama.cpp's name of the tensor, *layer to the number of its block (-1: none), and
-// *rows to an enum rlhf__gguf_rows. Returns RLHF_E_INVALID if llama.cpp's architecture lacks this
-// tensor, because llama.cpp rejects files with unknown tensors. [any]
-rlhf_status rlhf__gguf_name(int32_t family, const struct rlhf__tensor *t,
-                            char out[RLHF__GGUF_NAME_CAP], int32_t *layer, int32_t *rows,
-                            struct rlhf__error *err);
+struct rlhf__gguf_place {
+    char name[RLHF__GGUF_NAME_CAP];
+    int32_t layer;    // -1: none
+    int32_t rows, in; // enum rlhf__gguf_rows, enum rlhf__gguf_layers
+};
 
-// The reverse: set `out` to the name in transformers of the tensor `name` of a GGUF file, and *rows
-// to an enum rlhf__gguf_rows. Half of a GATE_UP tensor is ffn_gate, the other half ffn_up; here
-// both have the names of separate tensors. Returns 0 if the architecture lacks the tensor. [any]
-int rlhf__gguf_name_in(int32_t family, const char *name, char out[RLHF__GGUF_NAME_CAP],
-                       int32_t *rows);
+// Set *out, with llama.cpp's name of the tensor. Returns RLHF_E_INVALID if llama.cpp's architecture
+// lacks this tensor, because llama.cpp rejects files with unknown tensors. [any]
+rlhf_status rlhf__gguf_name(int32_t family, const struct rlhf__tensor *t,
+                            struct rlhf__gguf_place *out, struct rlhf__error *err);
+
+// The reverse: set *out, with the name in transformers of the tensor `name` of a GGUF file. Half of
+// a GATE_UP tensor is ffn_gate, the other half ffn_up; here both have the names of separate
+// tensors. Returns 0 if the architecture lacks the tensor. [any]
+int rlhf__gguf_name_in(int32_t family, const char *name, struct rlhf__gguf_place *out);
+
+// 1 if the tensor is one of its layer's kind. [any]
+int rlhf__gguf_fits(const struct rlhf__gguf_mix *, const struct rlhf__gguf_place *);
+
+// Set *head to the rows (or columns) of a head of a tensor in one of the orders TILED, and *first
+// to those in front of the heads. *head is 0 if the order is that of the file: the tensor is in
+// another order, or each head of keys has one head of values. The number of groups is that of the
+// heads of keys. [any]
+void rlhf__gguf_tile(int32_t rows, const struct rlhf__gguf_mix *, int64_t *first, int32_t *head);
+
+int rlhf__gguf_has_taps(int32_t rows); // 1 for TAPS and TILED_TAPS [any]
 
 // Set `out` to the i-th name that a model of the family with this number of layers must have. The
 // output table is required unless it is tied. Returns 0 if there are fewer names. [any]
-int rlhf__gguf_required(int32_t family, int tied, int32_t layers, size_t i,
-                        char out[RLHF__GGUF_NAME_CAP]);
+int rlhf__gguf_required(int32_t family, int tied, const struct rlhf__gguf_mix *, int32_t layers,
+                        size_t i, char out[RLHF__GGUF_NAME_CAP]);
 
 #endif

@@ -216,6 +216,26 @@ static rlhf_status put_phi(const struct rlhf__gguf_positions *p, json_t *config,
     return put_longrope(p, o, dim / 2, original, err);
 }
 
+// ---- Qwen3.5 ----
+
+// The part of a head that is rotated, and which of its pairs are of which axis of an image. In a
+// text, all axes have the same position.
+static rlhf_status put_part(const struct rlhf__gguf_positions *p, json_t *o, int32_t dim,
+                            struct rlhf__error *err) {
+    const struct rlhf__gguf_value *v = find(p, "dimension_sections");
+    size_t n = 0;
+    RLHF_TRY(put(o, "partial_rotary_factor", json_real((double)dim / p->head_dim), err));
+    if (!v) return RLHF_OK;
+    RLHF_TRY(rlhf__gguf_value_count(v, RLHF__GGUF_I64, &n, err));
+    json_t *list = json_array();
+    int bad = !list;
+    for (size_t i = 0; i < n && i < 3 && !bad; i++)
+        bad = json_array_append_new(list, json_integer(rlhf__gguf_item_int(v, i)));
+    if (bad) json_decref(list);
+    RLHF_TRY(put(o, "mrope_section", bad ? NULL : list, err));
+    return put(o, "mrope_interleaved", json_true(), err);
+}
+
 // ---- the others ----
 
 // Refuses factors that this program's models do not have.
@@ -271,9 +291,9 @@ static rlhf_status put_type(const struct rlhf__gguf_positions *p, json_t *o,
 static rlhf_status read_dim(const struct rlhf__gguf_positions *p, int32_t *dim,
                             struct rlhf__error *err) {
     const struct rlhf__gguf_value *v = find(p, "dimension_count");
-    const int phi = p->family == RLHF__GGUF_PHI3;
+    const int part = p->family == RLHF__GGUF_PHI3 || p->family == RLHF__GGUF_QWEN35;
     int64_t n = p->head_dim;
-    if (v) RLHF_TRY(rlhf__gguf_value_int(v, phi ? 2 : p->head_dim, p->head_dim, &n, err));
+    if (v) RLHF_TRY(rlhf__gguf_value_int(v, part ? 2 : p->head_dim, p->head_dim, &n, err));
     *dim = (int32_t)n;
     return RLHF_OK;
 }
@@ -289,6 +309,7 @@ static rlhf_status put_all(const struct rlhf__gguf_positions *p, json_t *config,
     RLHF_TRY(put(o, "rope_theta", json_real(theta), err));
     RLHF_TRY(put_type(p, o, err));
     if (p->family == RLHF__GGUF_PHI3) return put_phi(p, config, o, dim, err);
+    if (p->family == RLHF__GGUF_QWEN35) RLHF_TRY(put_part(p, o, dim, err));
     RLHF_TRY(check_factors(p, err));
     RLHF_TRY(divisors(p, "rope_freqs.weight", dim / 2, &x, err));
     const rlhf_status st = x ? put_llama3(p, o, theta, x, err) : RLHF_OK;

@@ -5,6 +5,7 @@
 #include "base/size_text.h"
 #include "weights/gguf_complete.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,31 @@
 static int is_divisors(const char *name) {
     return !strcmp(name, "rope_freqs.weight") || !strcmp(name, "rope_factors_long.weight") ||
            !strcmp(name, "rope_factors_short.weight");
+}
+
+// Refuses decays that are not below 0: their logarithm is what is trained.
+static rlhf_status check_decays(const struct rlhf__tensor *t, struct rlhf__error *err) {
+    for (int64_t i = 0; i < t->count; i++) {
+        float x = 0;
+        RLHF_TRY(rlhf__tensor_read_f32(t, i, 1, &x, err));
+        if (!isfinite(x))
+            return rlhf__fail(err, RLHF_E_INVALID, "%s: tensor %s has a number that is not below 0",
+                              t->file, t->name);
+    }
+    return RLHF_OK;
+}
+
+static rlhf_status tile(struct rlhf__tensor *t, int32_t rows, const struct rlhf__gguf_shape *s,
+                        struct rlhf__error *err) {
+    int32_t head;
+    rlhf__gguf_tile(rows, &s->mix, &t->first, &head);
+    if (!head && rows != RLHF__GGUF_DECAYS) return RLHF_OK;
+    t->head = head ? head : 1;
+    t->groups = s->mix.key_heads;
+    t->order = rows == RLHF__GGUF_DECAYS          ? RLHF__TENSOR_DECAYS
+               : rows == RLHF__GGUF_TILED_COLUMNS ? RLHF__TENSOR_TILED_COLUMNS
+                                                  : RLHF__TENSOR_TILED;
+    return rows == RLHF__GGUF_DECAYS ? check_decays(t, err) : RLHF_OK;
 }
 
 // Sets the shape and the order of the rows of a tensor, whose shape in the file was checked.
@@ -33,24 +59,45 @@ static rlhf_status arrange(struct rlhf__tensor *t, int32_t rows, const struct rl
         t->shape[0] = t->shape[1];
         t->shape[1] = columns;
     }
-    return RLHF_OK;
+    if (rlhf__gguf_has_taps(rows)) {
+        t->shape[2] = t->shape[1];
+        t->shape[1] = 1;
+        t->ndim = 3;
+    }
+    return tile(t, rows, s, err);
+}
+
+// 1 if the tensor belongs to a layer behind the model's own.
+static int predicts_more(const char *name, const struct rlhf__gguf_shape *s) {
+    if (!s->more || strncmp(name, "blk.", 4) != 0) return 0;
+    const long layer = strtol(name + 4, NULL, 10);
+    return layer >= s->layers && layer < s->layers + s->more;
 }
 
 static rlhf_status add(struct rlhf__gguf_weights *w, const struct rlhf__tensor *from,
                        const struct rlhf__gguf_shape *s, struct rlhf__error *err) {
     struct rlhf__tensor *t = &w->tensor[w->n];
     char *name = w->names + w->n * RLHF__GGUF_NAME_CAP;
-    int32_t rows = RLHF__GGUF_AS_IS;
+    struct rlhf__gguf_place p;
     if (is_divisors(from->name)) return RLHF_OK;
-    if (!rlhf__gguf_name_in(s->family, from->name, name, &rows))
+    if (predicts_more(from->name, s)) {
+        w->left_out++;
+        return RLHF_OK;
+    }
+    if (!rlhf__gguf_name_in(s->family, from->name, &p))
         return rlhf__fail(err, RLHF_E_INVALID,
                           "%s: tensor %s is not one of llama.cpp's architecture %s", from->file,
                           from->name, rlhf__gguf_arch(s->family));
     RLHF_TRY(rlhf__gguf_check_tensor(s, from, err));
+    if (!rlhf__gguf_fits(&s->mix, &p))
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "%s: tensor %s is in a layer %s attention by the file's keys", from->file,
+                          from->name, p.in == RLHF__GGUF_IN_ATTENTION ? "without" : "with");
+    memcpy(name, p.name, RLHF__GGUF_NAME_CAP);
     *t = *from;
     t->name = name;
     w->n++;
-    return arrange(t, rows, s, err);
+    return arrange(t, p.rows, s, err);
 }
 
 // ---- Granite 4: gate and up projection are one tensor ----

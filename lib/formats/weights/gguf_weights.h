@@ -13,6 +13,7 @@ struct rlhf__gguf_weights {
     size_t n;
     struct rlhf__tensor *part; // second parts of tensors (tensor.then), or NULL
     char *names;
+    size_t left_out; // tensors of layers that predict further tokens
 };
 
 // Open a file and name its tensors. Divisors of rotary positions are left out, because they are in

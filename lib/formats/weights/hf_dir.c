@@ -130,11 +130,14 @@ rlhf_status rlhf__hf_model_type(const json_t *config, const char *dir, const cha
 }
 
 int rlhf__hf_tied(const json_t *config) {
-    static const char *const untied[] = {"llama", "mistral", "qwen2",
-                                         "qwen3", "granite", "granitemoehybrid",
-                                         "phi3",  "olmo2",   "olmo3"};
+    static const char *const untied[] = {"llama",   "mistral",          "qwen2", "qwen3",
+                                         "granite", "granitemoehybrid", "phi3",  "olmo2",
+                                         "olmo3",   "qwen3_5_text"};
     const json_t *tied = json_object_get(config, "tie_word_embeddings");
     const char *type = json_string_value(json_object_get(config, "model_type"));
+    // What LFM2's published files call it; transformers lets it take precedence.
+    const json_t *first = json_object_get(config, "tie_embedding");
+    if (json_is_boolean(first) && type && strcmp(type, "lfm2") == 0) tied = first;
     if (json_is_boolean(tied)) return json_is_true(tied);
     for (size_t i = 0; type && i < sizeof untied / sizeof *untied; i++)
         if (!strcmp(type, untied[i])) return 0;

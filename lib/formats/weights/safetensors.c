@@ -244,6 +244,7 @@ static rlhf_status open_gguf(struct rlhf__weights *w, const char *path, struct r
     const rlhf_status st = rlhf__gguf_weights_open(path, &w->gguf, err);
     w->tensor = w->gguf.tensor;
     w->n = w->gguf.n;
+    w->left_out = w->gguf.left_out;
     w->gguf.tensor = NULL; // w owns it now
     return st == RLHF_OK ? sort(w, err) : st;
 }
