@@ -2,7 +2,8 @@
 """Writes model directories of every family with transformers, and compares transformers' results with ours.
 
     families.py make DIR            writes DIR/<name>/ with random weights, one for each of FAMILIES
-    families.py check DIR HEADS     runs HEADS (tests/oracle/heads.c) on each and compares:
+    families.py check DIR HEADS [NAME ...]
+                                    runs HEADS (tests/oracle/heads.c) on each and compares:
                                     log-probs of the whole vocabulary and all gradients in f32,
                                     with float64 as the truth; log-probs in bf16 with autocast
     families.py names               the names, one per line
@@ -11,6 +12,8 @@ Needs torch, transformers and tokenizers. The models are small but have all feat
 grouped heads, a separate head width, biases, q/k norms, tied and untied heads, each kind of rotary
 scaling with positions on both sides of its original context.
 """
+import contextlib
+import importlib
 import json
 import os
 import struct
@@ -54,6 +57,19 @@ def gemma2(kind=hf.Gemma2Config, **more):
 
 def phi(head_dim=8, **more):
     return hf.Phi3Config(**{**BASE, "hidden_size": 6 * head_dim, "head_dim": head_dim, **more})
+
+
+def qwen35(**more):
+    """Heads of keys and values of the delta rule, with widths of their own; every fourth layer has attention."""
+    return config(hf.Qwen3_5TextConfig, **{**dict(num_hidden_layers=5, linear_num_key_heads=2, linear_num_value_heads=4,
+                                                  linear_key_head_dim=16, linear_value_head_dim=16), **more})
+
+
+def lfm2(*kinds, **more):
+    """Layers by their kind: c for a convolution, a for attention."""
+    types = ["conv" if k == "c" else "full_attention" for k in kinds]
+    more = {**dict(head_dim=8, block_auto_adjust_ff_dim=False), **more}
+    return config(hf.Lfm2Config, layer_types=types or None, num_hidden_layers=len(types) or 3, **more)
 
 
 def longrope(short, long, **more):
@@ -141,6 +157,26 @@ FAMILIES = {
         "full_attention": dict(LINEAR), "sliding_attention": {"rope_type": "linear", "rope_theta": 100.0, "factor": 2.0}}),
     "olmo3-heads": lambda: config(hf.Olmo3Config, num_attention_heads=4, head_dim=256, sliding_window=5, rms_norm_eps=1e-3,
                                   hidden_act="gelu"),
+    "qwen3.5": lambda: qwen35(),
+    "qwen3.5-tied": lambda: qwen35(tie_word_embeddings=True, linear_num_key_heads=3, linear_num_value_heads=3,
+                                   num_hidden_layers=4, full_attention_interval=2),
+    "qwen3.5-list": lambda: qwen35(layer_types=["full_attention", "linear_attention", "linear_attention"], num_hidden_layers=3,
+                                   linear_key_head_dim=8, linear_value_head_dim=24, linear_num_value_heads=6, rope_parameters={
+                                       "rope_type": "default", "rope_theta": 1e7, "partial_rotary_factor": 0.5}),
+    "qwen3.5-heads": lambda: qwen35(num_hidden_layers=4, num_attention_heads=4, head_dim=256, rms_norm_eps=1e-3,
+                                    linear_conv_kernel_dim=2, linear_num_key_heads=1),
+    "qwen3.5-bias": lambda: qwen35(attention_bias=True, num_key_value_heads=1, linear_conv_kernel_dim=3, num_hidden_layers=3,
+                                   full_attention_interval=3, linear_key_head_dim=32, linear_value_head_dim=8),
+    "qwen3.5-delta": lambda: qwen35(layer_types=["linear_attention"] * 2 + ["full_attention"], num_hidden_layers=3, linear_num_key_heads=1,
+                                    linear_num_value_heads=1, linear_key_head_dim=64, linear_value_head_dim=64,
+                                    tie_word_embeddings=True),
+    "lfm2": lambda: lfm2("c", "a", "c"),
+    "lfm2-untied": lambda: lfm2("a", "c", "c", "a", tie_word_embeddings=False, conv_L_cache=2, num_key_value_heads=6,
+                                block_auto_adjust_ff_dim=True, block_multiple_of=16, block_ffn_dim_multiplier=1.2),
+    "lfm2-bias": lambda: lfm2("c", "c", "a", conv_bias=True, conv_L_cache=4, norm_eps=1e-3),
+    "lfm2-indexes": lambda: lfm2(full_attn_idxs=[2], num_key_value_heads=1, head_dim=24),
+    "lfm2-deep": lambda: lfm2("c", "c", "a", "c", "c", "a", "c", num_key_value_heads=3, tie_word_embeddings=False),
+    "lfm2-heads": lambda: lfm2("c", "a", num_attention_heads=4, head_dim=256, rope_parameters=dict(LINEAR)),
     "gpt2": lambda: hf.GPT2Config(vocab_size=VOCAB, n_positions=POSITIONS, n_embd=48, n_layer=3, n_head=6,
                                   bos_token_id=1, eos_token_id=2),
 }
@@ -157,15 +193,33 @@ WIDE = {
     "gemma3-wide": lambda: gemma(**WIDTH, num_attention_heads=6, sliding_window=40),
     "olmo2-wide": lambda: config(hf.Olmo2Config, rope_parameters={"rope_type": "default", "rope_theta": 5e5}, **WIDTH),
     "olmo3-wide": lambda: config(hf.Olmo3Config, sliding_window=40, **WIDTH),
+    "qwen3.5-wide": lambda: qwen35(**WIDTH, linear_key_head_dim=128, linear_value_head_dim=128),
+    "lfm2-wide": lambda: lfm2("c", "c", "a", "c", **{k: v for k, v in WIDTH.items() if k != "num_hidden_layers"}),
     "gpt2-wide": lambda: hf.GPT2Config(vocab_size=VOCAB, n_positions=POSITIONS, n_embd=384, n_layer=4, n_head=6,
                                        bos_token_id=1, eos_token_id=2),
 }
+
+# Rows of up to 4,096 tokens, for gradients through as many steps.
+LONG = {
+    "qwen3.5-long": lambda: qwen35(max_position_embeddings=4608, num_attention_heads=2, num_hidden_layers=3,
+                                   full_attention_interval=2),
+    "lfm2-long": lambda: lfm2("c", "a", "c", max_position_embeddings=4608, num_attention_heads=2),
+}
+LONG_ROWS = (1, 2, 63, 64, 65, 129, 1000, 4096)
+
+
+def has_state(name):
+    """Whether layers of the model have a state: convolutions, the delta rule."""
+    return name.startswith(("qwen3.5", "lfm2"))
+
+
 LIMITS = {
     "log-prob f32": 1e-4,  # largest difference relative to the largest log-prob
     "f32 error over PyTorch's": 2.0,  # root mean squares, float64 as judge
     "wide f32 error over PyTorch's": 1.0,
     "wide gradient error over PyTorch's": 1.0,
     "1 - cosine of a gradient": 1e-5,  # of the worst tensor
+    "1 - cosine of a gradient (state)": 1e-10,  # of models with layers that have a state
     "norm ratio of a gradient - 1": 1e-4,
     "a gradient of 0": 1e-7,  # of the largest tensor's norm; keys that do not rotate have such a bias
     "bf16 error over autocast's": 1.1,  # root mean squares, float64 as judge
@@ -190,16 +244,21 @@ def fill(model, seed):
     for name, p in model.named_parameters():
         x = torch.randn(p.shape, generator=g)
         gain = p.dim() == 1 and name.endswith("weight")
-        one = 0 if "gemma" in model.config.model_type else 1  # its gains are stored without the 1
-        p.data = one + 0.2 * x if gain else 0.1 * x if p.dim() == 1 else x * (0.5 / p.shape[-1] ** 0.5)
-        if "embed" in name or "wte" in name or "wpe" in name:
+        # The gains of these are stored without the 1.
+        zero = "gemma" in model.config.model_type or ("qwen3_5" in model.config.model_type and "linear_attn" not in name)
+        p.data = 1 - zero + 0.2 * x if gain else 0.1 * x if p.dim() == 1 else x * (0.5 / p.shape[-1] ** 0.5)
+        if name.endswith("A_log"):  # states that are forgotten after one to hundreds of tokens
+            p.data = torch.log(0.003 * 500 ** torch.rand(p.shape, generator=g))
+        if name.endswith("dt_bias"):
+            p.data = x
+        if "embed_" in name or "wte" in name or "wpe" in name:
             p.data = x * 0.2
     return model.eval()
 
 
 def make(root):
     tok = tokenizer()
-    for i, (name, cfg) in enumerate({**FAMILIES, **WIDE}.items()):
+    for i, (name, cfg) in enumerate({**FAMILIES, **WIDE, **LONG}.items()):
         fill(hf.AutoModelForCausalLM.from_config(cfg()), i).save_pretrained(f"{root}/{name}")
         tok.save_pretrained(f"{root}/{name}")
 
@@ -233,8 +292,46 @@ def row_logp(model, row):
     return torch.log_softmax(logits.float() if logits.dtype == torch.bfloat16 else logits, -1).double()
 
 
+class Doubles:
+    """The module torch, in which float32 is float64."""
+
+    def __getattr__(self, name):
+        return torch.float64 if name in ("float32", "float") else getattr(torch, name)
+
+
+@contextlib.contextmanager
+def doubles(kind):
+    """transformers computes norms, softmax, rotary positions and the delta rule in float32 in every dtype. Here it
+    computes them in float64, for models of the class `kind`, which must also be opened here."""
+    modules, usual = [importlib.import_module(kind.__module__), hf.modeling_rope_utils], torch.Tensor.float
+    torch.Tensor.float = torch.Tensor.double
+    for m in modules:
+        m.torch = Doubles()
+    try:
+        yield
+    finally:
+        torch.Tensor.float = usual
+        for m in modules:
+            m.torch = torch
+
+
 def load(directory, dtype):
     return hf.AutoModelForCausalLM.from_pretrained(directory, dtype=dtype, attn_implementation="eager").eval()
+
+
+class Judge:
+    """A model in float64. Of models with a state, whose limits are narrower, also in what transformers computes in float32."""
+
+    def __init__(self, name, directory):
+        kind = type(load(directory, torch.float32))
+        self.around = (lambda: doubles(kind)) if has_state(name) else contextlib.nullcontext
+        with self.around():
+            self.model = load(directory, torch.float64)
+
+    def __call__(self, f, *args):
+        """f(model, *args), also for what f calls."""
+        with self.around():
+            return f(self.model, *args)
 
 
 def vocabulary(model, row, autocast=False):
@@ -278,11 +375,18 @@ def whole_vocabulary(program, directory, dtype, rows):
     return torch.cat(out)
 
 
+def apart(got, want):
+    """1 - cosine, without the rounding of a cosine near 1."""
+    a, b = got / got.norm(), want / want.norm()
+    return ((a - b).square().sum() / 2).item()
+
+
 def check_one(program, directory):
     worst = {}
-    rows = rows_of(1, 6, 60)
-    exact, single = load(directory, torch.float64), load(directory, torch.float32)
-    judge = torch.cat([vocabulary(exact, r) for r in rows])
+    name = os.path.basename(directory)
+    rows = rows_of(1, 6, 60) + [[7]] * has_state(name)
+    exact, single = Judge(name, directory), load(directory, torch.float32)
+    judge = torch.cat([exact(vocabulary, r) for r in rows])
     ours = whole_vocabulary(program, directory, "f32", rows)
     theirs = torch.cat([vocabulary(single, r) for r in rows])
     cast = torch.cat([vocabulary(single, r, autocast=True) for r in rows])
@@ -291,7 +395,7 @@ def check_one(program, directory):
     worst["f32 error over PyTorch's"] = rms(ours - judge) / rms(theirs - judge)
     worst["bf16 error over autocast's"] = rms(half - judge) / rms(cast - judge)
     weight = [(i * 7 % 11 - 3) / 8 for i in range(sum(map(len, rows)))]
-    want, got = gradients(exact, rows, weight), heads(program, directory, "f32", rows, weight)
+    want, got = exact(gradients, rows, weight), heads(program, directory, "f32", rows, weight)
     cosine, ratio, zero = 0.0, 0.0, 0.0
     largest = max(w.norm() for w in want.values())
     for name, w in want.items():
@@ -299,9 +403,9 @@ def check_one(program, directory):
         if w.norm() < 1e-8 * largest:  # not 0, because softmax of transformers is in float32
             zero = max(zero, (g.norm() / largest).item())
             continue
-        cosine = max(cosine, 1 - (torch.dot(g, w) / (g.norm() * w.norm())).item())
+        cosine = max(cosine, apart(g, w))
         ratio = max(ratio, abs((g.norm() / w.norm()).item() - 1))
-    worst["1 - cosine of a gradient"], worst["norm ratio of a gradient - 1"] = cosine, ratio
+    worst["1 - cosine of a gradient" + " (state)" * has_state(name)], worst["norm ratio of a gradient - 1"] = cosine, ratio
     worst["a gradient of 0"] = zero
     left = [n for n in got if n.startswith("grad:")]
     if left:
@@ -319,23 +423,31 @@ def row_tokens(model, rows):
     return torch.cat(out)
 
 
+def long_rows():
+    g = torch.Generator().manual_seed(1)
+    return [torch.randint(3, VOCAB, (n,), generator=g).tolist() for n in LONG_ROWS]
+
+
 def check_wide(program, directory):
-    rows = rows_of(1, 12, 120)
-    exact, single = load(directory, torch.float64), load(directory, torch.float32)
+    name = os.path.basename(directory)
+    rows = long_rows() if name in LONG else rows_of(1, 12, 120)
+    exact, single = Judge(name, directory), load(directory, torch.float32)
     weight = [(i * 7 % 11 - 3) / 8 for i in range(sum(map(len, rows)))]
     got = heads(program, directory, "f32", rows, weight)
-    judge = row_tokens(exact, rows)
+    judge = exact(row_tokens, rows)
     worst = {"wide f32 error over PyTorch's": rms(got["logp"] - judge) / rms(row_tokens(single, rows) - judge)}
-    want, theirs = gradients(exact, rows, weight), gradients(single, rows, weight)
+    want, theirs = exact(gradients, rows, weight), gradients(single, rows, weight)
+    if has_state(name):
+        worst["1 - cosine of a gradient (state)"] = max(apart(got["grad:" + k], w) for k, w in want.items())
     errors = [sum((g[k] - w).square().sum().item() for k, w in want.items())
               for g in ({k: got["grad:" + k] for k in want}, theirs)]
     worst["wide gradient error over PyTorch's"] = (errors[0] / errors[1]) ** 0.5
     return worst
 
 
-def check(root, program):
+def check(root, program, *only):
     bad = 0
-    for name in (*FAMILIES, *WIDE):
+    for name in only or (*FAMILIES, *WIDE, *LONG):
         for what, x in (check_one if name in FAMILIES else check_wide)(program, f"{root}/{name}").items():
             wrong = not x <= LIMITS[what]
             bad += wrong
@@ -349,6 +461,6 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["make"]:
         make(sys.argv[2])
     elif sys.argv[1:2] == ["check"]:
-        sys.exit(check(sys.argv[2], sys.argv[3]))
+        sys.exit(check(*sys.argv[2:]))
     else:
         print("\n".join(FAMILIES))
