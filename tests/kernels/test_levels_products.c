@@ -263,9 +263,8 @@ static void pairs_are_bf16(void **state) {
         }
 }
 
-// gemm_turn_b only moves values, and its layout differs between levels. So does the layout of
-// quantised panels. These functions are not compared here, but test_quantised.c compares the
-// results of the last two with the reference at every level.
+// gemm_turn_b only moves values, and its layout differs between levels, so it is not compared.
+// test_levels_quantised.c compares the other two.
 static void all_functions(void **state) {
     struct levels *l = *state;
     l->called[l->n_called++] = "gemm_turn_b";
