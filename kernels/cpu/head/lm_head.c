@@ -304,12 +304,12 @@ static rlhf_status lm_head_bwd(void *ctx, const rlhf_lm_head *from) {
 
 // ---- workspaces ----
 
-// Add the workspaces of a block of `rows` rows.
+// Add the workspaces of a block of `rows` rows. `ref` is the reference's weight, or NULL.
 static void block_needs(struct rlhf__cpu *cpu, const rlhf_lm_head *a, const rlhf_weight *w,
-                        uint32_t rows, int backward, struct rlhf__cpu_needs *n) {
-    const int with_ref = backward ? a->d_kl != NULL : a->kl != NULL;
+                        const rlhf_weight *ref, uint32_t rows, int backward,
+                        struct rlhf__cpu_needs *n) {
     const int cuts = a->dist && rlhf__lm_dist_cuts(a->dist, a->vocab);
-    rlhf__lm_block_needs(cpu, w, rows, with_ref ? (a->ref_d ? a->ref_d : a->d) : 0, cuts, n);
+    rlhf__lm_block_needs(cpu, w, ref, rows, cuts, n);
     if (backward && a->d_hidden) rlhf__linear_dx_needs(cpu, w, a->dtype, 0, rows, n);
     if (backward && a->d_weight) rlhf__linear_dw_needs(cpu, w, rows, 1, n);
 }
@@ -318,15 +318,17 @@ static void block_needs(struct rlhf__cpu *cpu, const rlhf_lm_head *a, const rlhf
 // divided into larger pieces, which may need larger workspaces.
 void rlhf__cpu_needs_lm_head(struct rlhf__cpu *cpu, const rlhf_call *c, struct rlhf__cpu_needs *n) {
     const rlhf_weight w = rlhf__weight_shape(cpu, &c->weight);
+    const rlhf_weight of_ref = rlhf__weight_shape(cpu, &c->weight2);
     const int backward = c->op == RLHF_COMPUTE_OP(lm_head_bwd);
     rlhf_lm_head a;
     if ((!backward && c->op != RLHF_COMPUTE_OP(lm_head)) || !c->head) return;
     if (rlhf_copy_in(&a, sizeof a, c->head, RLHF_SIZE_TO(rlhf_lm_head, d_weight)) < 0) return;
     const int with_ref = backward ? a.d_kl != NULL : a.kl != NULL;
     const uint32_t step = rlhf__lm_block_rows(cpu, &w, a.rows, with_ref);
+    const rlhf_weight *ref = with_ref ? &of_ref : NULL;
     if (!a.rows) return;
-    block_needs(cpu, &a, &w, step, backward, n);
-    if (a.rows % step) block_needs(cpu, &a, &w, a.rows % step, backward, n);
+    block_needs(cpu, &a, &w, ref, step, backward, n);
+    if (a.rows % step) block_needs(cpu, &a, &w, ref, a.rows % step, backward, n);
 }
 
 void rlhf__cpu_fill_lm_head(rlhf_compute *t) {

@@ -140,17 +140,18 @@ static rlhf_status logits(struct rlhf__cpu *cpu, float *out, const char *hidden,
     return rlhf__product(cpu, &s, hidden, w->fwd, NULL, NULL, out);
 }
 
-void rlhf__lm_block_needs(struct rlhf__cpu *cpu, const rlhf_weight *w, uint32_t rows, int32_t ref_d,
-                          int cuts, struct rlhf__cpu_needs *n) {
-    struct rlhf__matmul s = logits_matmul(w, rows, stride_of(cpu, w->n, w->dtype));
+void rlhf__lm_block_needs(struct rlhf__cpu *cpu, const rlhf_weight *w, const rlhf_weight *ref,
+                          uint32_t rows, int cuts, struct rlhf__cpu_needs *n) {
+    const size_t stride = stride_of(cpu, w->n, w->dtype);
+    const struct rlhf__matmul s = logits_matmul(w, rows, stride);
     rlhf__cpu_need(n, RLHF__WS_LOGITS, logits_bytes(cpu, w, rows));
     rlhf__cpu_need(n, RLHF__WS_ROWS, stat_bytes(rows));
-    if (ref_d) rlhf__cpu_need(n, RLHF__WS_REF, logits_bytes(cpu, w, rows));
+    if (ref) rlhf__cpu_need(n, RLHF__WS_REF, logits_bytes(cpu, w, rows));
     if (cuts) rlhf__cpu_need(n, RLHF__WS_KEEP, keep_bytes(cpu, w->n));
     rlhf__product_needs(cpu, &s, n);
-    if (!ref_d) return;
-    s.k = ref_d;
-    rlhf__product_needs(cpu, &s, n);
+    if (!ref) return;
+    const struct rlhf__matmul of_ref = logits_matmul(ref, rows, stride);
+    rlhf__product_needs(cpu, &of_ref, n);
 }
 
 rlhf_status rlhf__lm_block_logits(struct rlhf__cpu *cpu, struct rlhf__lm_block *b) {

@@ -52,10 +52,10 @@ uint32_t rlhf__lm_block_rows(const struct rlhf__cpu *cpu, const rlhf_weight *w, 
 
 // Adds to `n` the workspaces that the logits of w need in one block of `rows` rows. These are the
 // workspaces that rlhf__lm_block_place takes, those of the GEMMs that compute the logits and, if
-// `cuts` is set, the one that rlhf__lm_truncate_work takes. `ref_d` is the width of the reference's
-// states, or 0 without a reference. [step]
-void rlhf__lm_block_needs(struct rlhf__cpu *cpu, const rlhf_weight *w, uint32_t rows, int32_t ref_d,
-                          int cuts, struct rlhf__cpu_needs *n);
+// `cuts` is set, the one that rlhf__lm_truncate_work takes. `ref` is the reference's weight, or
+// NULL without a reference. [step]
+void rlhf__lm_block_needs(struct rlhf__cpu *cpu, const rlhf_weight *w, const rlhf_weight *ref,
+                          uint32_t rows, int cuts, struct rlhf__cpu_needs *n);
 
 // Points b->logits, ref_logits and stat to workspaces for b->rows rows. [step]
 rlhf_status rlhf__lm_block_place(struct rlhf__cpu *cpu, struct rlhf__lm_block *b);

@@ -170,8 +170,8 @@ void rlhf__cpu_needs_lm_sample(struct rlhf__cpu *cpu, const rlhf_call *c,
     const uint32_t step = rlhf__lm_block_rows(cpu, &w, a.rows, 0);
     rlhf__cpu_need(n, RLHF__WS_KEEP, scratch_bytes(cpu, a.vocab));
     if (!a.rows) return;
-    rlhf__lm_block_needs(cpu, &w, step, 0, 0, n);
-    if (a.rows % step) rlhf__lm_block_needs(cpu, &w, a.rows % step, 0, 0, n);
+    rlhf__lm_block_needs(cpu, &w, NULL, step, 0, n);
+    if (a.rows % step) rlhf__lm_block_needs(cpu, &w, NULL, a.rows % step, 0, n);
 }
 
 void rlhf__cpu_fill_lm_sample(rlhf_compute *t) { t->lm_sample = lm_sample; }
