@@ -15,8 +15,11 @@ struct rlhf__memory_plan {
     uint64_t workspace[2][RLHF_WORKSPACES]; // bytes so far of each workspace of both tables
     const rlhf_compute *second; // the second table, if calls are for it; NULL: they are for `real`
     int32_t bf16_weights;       // 1: a bf16 weight was created, see rlhf_call.dtype
-    struct rlhf__speed speed;   // all 0: calls take no time
-    double seconds, sampled, step; // of all calls; at the last lm_sample; since the one before
+    struct {
+        int32_t k, n;
+    } largest[RLHF_FORMAT_Q5_1 + 1]; // part of a quantised weight, by format
+    struct rlhf__speed speed;        // all 0: calls take no time
+    double seconds, sampled, step;   // of all calls; at the last lm_sample; since the one before
 };
 
 // A weight of the plan.
@@ -279,10 +282,22 @@ static rlhf_status p_weight_create_blocks(void *ctx, const rlhf_blocks *from, rl
     return new_weight(ctx, &w, out);
 }
 
+static void note_formats(struct rlhf__memory_plan *p, const rlhf_quantised *a) {
+    for (uint32_t i = 0; i < a->n_parts; i++) {
+        const int32_t format = a->format[i], n = a->count[i];
+        if (format < 0 || format > RLHF_FORMAT_Q5_1 ||
+            (int64_t)n * a->k <= (int64_t)p->largest[format].n * p->largest[format].k)
+            continue;
+        p->largest[format].k = a->k;
+        p->largest[format].n = n;
+    }
+}
+
 static rlhf_status p_weight_create_quantised(void *ctx, const rlhf_quantised *from,
                                              rlhf_weight **out) {
     rlhf_quantised a;
     RLHF_TRY(rlhf_copy_in(&a, sizeof a, from, RLHF_SIZE_TO(rlhf_quantised, count)));
+    note_formats(ctx, &a);
     const rlhf_call_weight w = {.k = a.k,
                                 .n = a.n,
                                 .dtype = a.dtype,
@@ -437,6 +452,12 @@ void rlhf__memory_plan_set_use(struct rlhf__memory_plan *p, rlhf_dev dev, int32_
 
 void rlhf__memory_plan_time(struct rlhf__memory_plan *p, const struct rlhf__speed *speed) {
     p->speed = *speed;
+}
+int rlhf__memory_plan_quantised(const struct rlhf__memory_plan *p, int32_t format, int32_t *k,
+                                int32_t *n) {
+    *k = p->largest[format].k;
+    *n = p->largest[format].n;
+    return *k > 0;
 }
 double rlhf__memory_plan_seconds(const struct rlhf__memory_plan *p) { return p->seconds; }
 double rlhf__memory_plan_step_seconds(const struct rlhf__memory_plan *p) { return p->step; }

@@ -104,6 +104,10 @@ void rlhf__memory_plan_second(struct rlhf__memory_plan *, const rlhf_compute *se
 void rlhf__memory_plan_set_use(struct rlhf__memory_plan *, rlhf_dev dev, int32_t use);
 // From now on, add up the seconds of all calls, with these speeds of the backend. [step]
 void rlhf__memory_plan_time(struct rlhf__memory_plan *, const struct rlhf__speed *);
+// Returns 1 if a weight with this format (enum rlhf_format) was created so far. Sets k and n of the
+// largest part of such a weight. [any]
+int rlhf__memory_plan_quantised(const struct rlhf__memory_plan *, int32_t format, int32_t *k,
+                                int32_t *n);
 // Return the seconds of all calls so far, and those of the last decoding step: the seconds between
 // the last two calls of lm_sample. [any]
 double rlhf__memory_plan_seconds(const struct rlhf__memory_plan *);

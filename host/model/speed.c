@@ -279,17 +279,34 @@ static double weight_bytes(const rlhf_call_weight *w) {
     return bytes;
 }
 
+// The seconds of the FLOPs of a GEMM or, with a quantised weight of a format that was measured, of
+// unpacking and multiplying.
+static double flops_seconds(const struct rlhf__speed *s, const rlhf_call_weight *w, uint32_t rows,
+                            int backward) {
+    const rlhf_quantised *q = w->quantised;
+    double seconds = 0;
+    if (!q) return 2.0 * w->n * (w->rank > 0 ? w->rank : w->k) * rows / s->product;
+    for (uint32_t p = 0; p < q->n_parts; p++) {
+        const int known = q->format[p] > 0 && q->format[p] <= RLHF_FORMAT_Q5_1;
+        const struct rlhf__quantised_speed *of = &s->quantised[known ? q->format[p] : 0];
+        const double n = (double)q->count[p] * q->k;
+        seconds += of->back > 0 ? rlhf__quantised_speed_seconds(of, n, rows, backward)
+                                : 2 * n * rows / s->product;
+    }
+    return seconds;
+}
+
 // A GEMM takes the time of its FLOPs or, with few rows, that of reading the weight.
-static double product_seconds(const struct rlhf__speed *s, const rlhf_call_weight *w,
-                              uint32_t rows) {
-    const double n = (double)w->n * (w->rank > 0 ? w->rank : w->k);
-    const double flops = 2 * n * rows / s->product;
+static double product_seconds(const struct rlhf__speed *s, const rlhf_call_weight *w, uint32_t rows,
+                              int backward) {
+    const double flops = flops_seconds(s, w, rows, backward);
     const double bytes = weight_bytes(w) / s->memory;
     return flops > bytes ? flops : bytes;
 }
 
 static double head_seconds(const struct rlhf__speed *s, const rlhf_call *c) {
-    return product_seconds(s, &c->weight, c->rows) + product_seconds(s, &c->weight2, c->rows) +
+    return product_seconds(s, &c->weight, c->rows, 0) +
+           product_seconds(s, &c->weight2, c->rows, 0) +
            (double)c->rows * (c->weight.n + c->weight2.n) / s->word;
 }
 
@@ -323,16 +340,18 @@ double rlhf__speed_seconds(const struct rlhf__speed *s, const rlhf_call *c) {
     switch (c->op) {
     case RLHF_COMPUTE_OP(linear):
     case RLHF_COMPUTE_OP(linear_add):
-    case RLHF_COMPUTE_OP(linear_dx):
     case RLHF_COMPUTE_OP(linear_dw):
-        return product_seconds(s, &c->weight, c->rows);
+        return product_seconds(s, &c->weight, c->rows, 0);
+    case RLHF_COMPUTE_OP(linear_dx):
+        return product_seconds(s, &c->weight, c->rows, 1);
     case RLHF_COMPUTE_OP(linear_sum):
-        return product_seconds(s, &c->weight, c->rows) + product_seconds(s, &c->weight2, c->rows);
+        return product_seconds(s, &c->weight, c->rows, c->sum->across) +
+               product_seconds(s, &c->weight2, c->rows, c->sum->across);
     case RLHF_COMPUTE_OP(lm_head):
     case RLHF_COMPUTE_OP(lm_sample):
         return head_seconds(s, c);
     case RLHF_COMPUTE_OP(lm_head_bwd): // the logits again, d_hidden and d_weight
-        return head_seconds(s, c) + (1 + wants_dw) * product_seconds(s, &c->weight, c->rows);
+        return head_seconds(s, c) + (1 + wants_dw) * product_seconds(s, &c->weight, c->rows, 1);
     case RLHF_COMPUTE_OP(attention):
         return attention_flops(c->attn, c->ragged) / s->attention;
     case RLHF_COMPUTE_OP(attention_bwd):

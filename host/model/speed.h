@@ -2,7 +2,7 @@
 #ifndef RLHF_HOST_MODEL_SPEED_H
 #define RLHF_HOST_MODEL_SPEED_H
 
-#include <rlhf/compute.h>
+#include "model/quantised_speed.h"
 
 // Measures the speed of a large matrix product (GEMM) in `dtype`, in floating-point operations per
 // second. The measurement takes about 50 ms on a fast backend. Returns 0 if the speed cannot be
@@ -18,12 +18,14 @@ struct rlhf__speed {
     double attention; // FLOPs per second of attention
     double word;      // logits per second of the LM head, apart from its GEMM
     double share;     // processor time of large GEMMs, divided by the threads' elapsed time
+    struct rlhf__quantised_speed quantised[RLHF_FORMAT_Q5_1 + 1]; // by enum rlhf_format
 };
 
 // Measures *out in about 0.1 s. The speeds are those of the fastest calls. If other programs use
 // the processors, that of GEMMs is by processor time, and the measurement takes about 0.4 s.
 // Returns 0 if the speeds cannot be measured, among others because the backend is too slow for the
-// measurement, or is not a CPU. Then *out is all 0. [step]
+// measurement, or is not a CPU. Then *out is all 0. The speeds of quantised weights are left 0;
+// rlhf__quantised_speed_measure measures them. [step]
 int rlhf__speed_measure(const rlhf_compute *, int32_t dtype, struct rlhf__speed *out);
 
 // Returns 1 if other programs used the threads' processors during the measurement. [any]

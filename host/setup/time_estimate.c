@@ -6,6 +6,16 @@
 
 #include <stdio.h>
 
+// Measures the formats that the run's weights keep in memory.
+static void measure_quantised(const struct rlhf__run *r, struct rlhf__speed *speed) {
+    const int busy = rlhf__speed_busy(speed);
+    int32_t k, n;
+    for (int32_t format = RLHF_FORMAT_Q8_0; format <= RLHF_FORMAT_Q5_1; format++)
+        if (rlhf__memory_plan_quantised(r->memory_plan, format, &k, &n))
+            rlhf__quantised_speed_measure(r->session.compute->table, r->session.models.dtype,
+                                          format, k, n, busy, &speed->quantised[format]);
+}
+
 void rlhf__time_begin(struct rlhf__run *r) {
     const rlhf_compute *table = r->session.compute->table;
     struct rlhf__speed speed;
@@ -14,6 +24,7 @@ void rlhf__time_begin(struct rlhf__run *r) {
         return;
     const struct rlhf__running before = rlhf__running_begin("kernels", table->name, "linear()");
     const int measured = rlhf__speed_measure(table, r->session.models.dtype, &speed);
+    if (measured) measure_quantised(r, &speed);
     rlhf__running_end(&before);
     if (!measured) return;
     r->report.peak_flops = speed.product;

@@ -458,6 +458,67 @@ static void products_on_both(struct fixture *f) {
 
 static void products_are_counted(void **state) { at_two_levels(*state, products_on_both); }
 
+// ---- a head whose reference alone is quantised ----
+
+enum { REF_ROWS = 40, REF_IN = 64, REF_OUT = 512 };
+
+// Returns the number of bytes that lm_head leaves in use.
+static uint64_t quantised_reference_takes(const rlhf_compute *c, int32_t dtype) {
+    static const uint8_t blocks[REF_IN / 32 * REF_OUT * 34];
+    static const int32_t format[] = {RLHF_FORMAT_Q8_0}, count[] = {REF_OUT};
+    const rlhf_quantised q = {sizeof q, REF_IN, REF_OUT, dtype, 0, 1, format, count};
+    const rlhf_dist dist = RLHF_DIST_WHOLE;
+    rlhf_weight *w = NULL, *ref = NULL;
+    rlhf_dev src = zeros(c, (uint64_t)REF_IN * REF_OUT), f = zeros(c, 3 * REF_ROWS);
+    const rlhf_dev x = zeros(c, (uint64_t)REF_ROWS * REF_IN);
+    assert_int_equal(c->weight_create(c->ctx, REF_IN, REF_OUT, dtype, RLHF_WEIGHT_OUT_IN, &w), 0);
+    assert_int_equal(c->weight_pack(c->ctx, w, src), 0);
+    assert_int_equal(c->weight_create_quantised(c->ctx, &q, &ref), 0);
+    assert_int_equal(c->weight_put(c->ctx, ref, 0, REF_OUT, blocks), 0);
+    const uint64_t before = c->bytes_in_use(c->ctx);
+    const rlhf_lm_head a = {.size = sizeof a,
+                            .rows = REF_ROWS,
+                            .d = REF_IN,
+                            .vocab = REF_OUT,
+                            .dtype = dtype,
+                            .dist = &dist,
+                            .hidden = x,
+                            .weight = w,
+                            .target = f,
+                            .logp = rlhf_dev_at(f, 4 * REF_ROWS),
+                            .kl = rlhf_dev_at(f, 8 * REF_ROWS),
+                            .ref_hidden = x,
+                            .ref_weight = ref};
+    assert_int_equal(c->lm_head(c->ctx, &a), 0);
+    const uint64_t taken = c->bytes_in_use(c->ctx) - before;
+    c->release(c->ctx, src);
+    c->release(c->ctx, f);
+    c->release(c->ctx, x);
+    c->weight_destroy(c->ctx, w);
+    c->weight_destroy(c->ctx, ref);
+    return taken;
+}
+
+static void quantised_reference_on_both(struct fixture *f) {
+    const struct rlhf__run_config run = {.seed = 1, .threads = 2};
+    for (int32_t dtype = RLHF_F32; dtype <= RLHF_BF16; dtype++) {
+        const struct rlhf__compute_config compute = {.backend = "cpu"};
+        struct rlhf__memory_plan *plan = NULL;
+        MUST(rlhf__session_init(&f->session, &f->dirs, NULL, NULL, f->plugins, &compute, &run,
+                                &err));
+        const rlhf_compute *c = f->session.models.compute;
+        MUST(rlhf__memory_plan_open(c, &plan, &err));
+        const uint64_t counted = quantised_reference_takes(rlhf__memory_plan_table(plan), dtype);
+        same(counted, quantised_reference_takes(c, dtype), "a quantised reference");
+        rlhf__memory_plan_close(plan);
+        rlhf__session_finish(&f->session);
+    }
+}
+
+static void a_quantised_reference_is_counted(void **state) {
+    at_two_levels(*state, quantised_reference_on_both);
+}
+
 // ---- backends of third parties ----
 
 static void ten_bytes_a_row(void *ctx, const rlhf_call *call, uint64_t *bytes) {
@@ -506,7 +567,11 @@ static void what_a_backend_states_is_counted(void **state) {
 // The products of 8 rows are limited by their FLOPs, those of 1 row by the bytes of the weight.
 static void seconds_are_added_up(void **state) {
     static const struct rlhf__speed speed = {
-        .product = 1000, .memory = 480, .attention = 100, .word = 40};
+        .product = 1000,
+        .memory = 480,
+        .attention = 100,
+        .word = 40,
+        .quantised = {[RLHF_FORMAT_Q8_0] = {{1, 2}, {5, 0.5}, 3}}};
     struct fixture *f = *state;
     const struct rlhf__compute_config compute = {.backend = "reference"};
     const struct rlhf__run_config run = {.seed = 1, .threads = 1};
@@ -567,6 +632,18 @@ static void seconds_are_added_up(void **state) {
     TAKES(c->linear(c->ctx, NULL, RLHF_F32, 0, NULL, w, NULL, 8), logits);
     TAKES(c->lm_sample(c->ctx, &draw), logits + words);
     assert_true(fabs(rlhf__memory_plan_step_seconds(plan) - 2 * logits - words) < 1e-9);
+    // Q8_0 has a measured speed, Q4_0 has not.
+    static const int32_t format[] = {RLHF_FORMAT_Q8_0, RLHF_FORMAT_Q4_0}, count[] = {3, 2};
+    const rlhf_quantised two = {sizeof two, 32, 5, RLHF_F32, 0, 2, format, count};
+    rlhf_weight *q = NULL;
+    assert_int_equal(c->weight_create_quantised(c->ctx, &two, &q), RLHF_OK);
+    TAKES(c->linear(c->ctx, NULL, RLHF_F32, 0, NULL, q, NULL, 4), 96 * 9 + 2 * 64 * 4 / 1000.0);
+    TAKES(c->linear(c->ctx, NULL, RLHF_F32, 0, NULL, q, NULL, 8), 96 * 9 + 2 * 64 * 8 / 1000.0);
+    TAKES(c->linear_dx(c->ctx, NULL, RLHF_F32, 0, NULL, q, 10), 96 * 30 + 2 * 64 * 10 / 1000.0);
+    int32_t k, n;
+    assert_true(rlhf__memory_plan_quantised(plan, RLHF_FORMAT_Q8_0, &k, &n) && k == 32 && n == 3);
+    assert_false(rlhf__memory_plan_quantised(plan, RLHF_FORMAT_Q6_K, &k, &n));
+    c->weight_destroy(c->ctx, q);
 #undef TAKES
     c->weight_destroy(c->ctx, w);
     rlhf__memory_plan_close(plan);
@@ -578,6 +655,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(seconds_are_added_up, setup, teardown),
         cmocka_unit_test_setup_teardown(muon_is_counted, setup, teardown),
         cmocka_unit_test_setup_teardown(products_are_counted, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_quantised_reference_is_counted, setup, teardown),
         cmocka_unit_test_setup_teardown(on_the_cpu, setup, teardown),
         cmocka_unit_test_setup_teardown(on_the_reference, setup, teardown),
         cmocka_unit_test_setup_teardown(the_workspace_does_not_grow_with_the_vocabulary, setup,
