@@ -153,6 +153,10 @@ static void what_the_checkpoint_holds_may_change(void **state) {
     assert_int_equal(e2e_run(t, "--resume r --trust-run --phases 2"), 0);
 }
 
+static void expect_ok(struct e2e *t, int status) {
+    if (status) fail_msg("exit status %d:\n%s", status, t->out);
+}
+
 // Inputs that were moved must be given again. They must equal the inputs at the start of the run.
 static void moved_inputs(void **state) {
     struct e2e *t = *state;
@@ -201,6 +205,31 @@ static void moved_inputs(void **state) {
     assert_int_equal(e2e_run(t, "--resume s --phases 2 --data away/texts.jsonl"), 0);
 }
 
+// verify finds the base of an adapter where it lies now, although the checkpoints name the old
+// place. The checkpoint of phase 1 is no longer there.
+static void verify_with_a_moved_base(void **state) {
+    struct e2e *t = *state;
+    expect_ok(t, e2e_run(t, "--algo grpo.so:group_size=2 --reward 'format.so:pattern=[a-p]' "
+                            "--prompts prompts.txt --policy p --set policy.adapter.rank=2 --set "
+                            "batch.size=4 --set sampling.max_new_tokens=4 --set log.samples=0 "
+                            "--set checkpoint.every=1 --set checkpoint.keep=1 --phases 3 --out v"));
+    assert_int_equal(e2e_shell(t, "test ! -e v/checkpoints/000001 && mkdir away && mv p away && "
+                                  "cp -r away/p other && " FLIP("other")),
+                     0);
+#define VERIFY "verify v --all --set policy.path="
+    assert_int_equal(e2e_run(t, VERIFY "nowhere"), 2);
+    e2e_says(t, "verify: policy.path: 'nowhere' does not exist; name where that of the run lies");
+    assert_int_equal(e2e_run(t, VERIFY "other"), 2);
+    e2e_says(t, "v read another policy.path (the reference): its sha256 was ");
+    expect_ok(t, e2e_run(t, VERIFY "away/p"));
+    e2e_says(t, "3 of 3 phases are equal to the bit");
+    expect_ok(t, e2e_run(t, "verify v --phase 3 --set policy.path=away/p"));
+    // Another path in a checkpoint is still found.
+    assert_int_equal(e2e_shell(t, "sed -i 's|/p\"|/q\"|' v/checkpoints/latest/state/base.json"), 0);
+    assert_int_equal(e2e_run(t, VERIFY "away/p"), 1);
+    e2e_says(t, "state/base.json");
+}
+
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, e2e_teardown)
     const struct CMUnitTest tests[] = {
@@ -210,6 +239,7 @@ int main(void) {
         T(a_reference_of_its_own),
         T(what_the_checkpoint_holds_may_change),
         T(moved_inputs),
+        T(verify_with_a_moved_base),
     };
     return cmocka_run_group_tests_name("e2e_inputs", tests, NULL, NULL);
 }

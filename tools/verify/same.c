@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "verify/checkpoints.h"
+#include "verify/moved.h"
 #include "verify/recompute_files.h"
 #include "verify/turns.h"
 
@@ -149,14 +150,29 @@ static int ends_in(const char *name, const char *end) {
     return n >= m && strcmp(name + n - m, end) == 0;
 }
 
+// Sets hex to the digest of a recomputed file, as if the base of an adapter had not moved.
+static rlhf_status digest_again(const struct rlhf__same *s, const char *name, const char *run,
+                                const char *again, char hex[RLHF__HEX], struct rlhf__error *err) {
+    struct rlhf__buf text = RLHF__BUF_INIT;
+    struct rlhf__sha256 sum;
+    if (!rlhf__moved_names(name)) return rlhf__sha256_file(again, hex, err);
+    const rlhf_status st = rlhf__moved_read(s->run, name, run, again, &text, err);
+    rlhf__sha256_init(&sum);
+    rlhf__sha256_put(&sum, rlhf__buf_text(&text), text.len);
+    rlhf__sha256_hex(&sum, hex);
+    rlhf__buf_finish(&text);
+    return st;
+}
+
 // Compare a file without tensors.
-static rlhf_status name_bytes(const char *path, const char *again, struct rlhf__fault at,
-                              struct rlhf__faults *f, struct rlhf__error *err) {
+static rlhf_status name_bytes(const struct rlhf__same *s, const char *name, const char *path,
+                              const char *again, struct rlhf__fault at, struct rlhf__faults *f,
+                              struct rlhf__error *err) {
     struct rlhf__buf a = RLHF__BUF_INIT, b = RLHF__BUF_INIT;
     json_t *x = NULL, *y = NULL;
     const size_t before = f->n;
     rlhf_status st = rlhf__file_read(path, (uint64_t)1 << 30, &a, err);
-    if (st == RLHF_OK) st = rlhf__file_read(again, (uint64_t)1 << 30, &b, err);
+    if (st == RLHF_OK) st = rlhf__moved_read(s->run, name, path, again, &b, err);
     if (st == RLHF_OK && ends_in(path, ".json")) {
         x = rlhf__json_decode(rlhf__buf_text(&a), a.len, JSON_REJECT_DUPLICATES, NULL);
         y = rlhf__json_decode(rlhf__buf_text(&b), b.len, JSON_REJECT_DUPLICATES, NULL);
@@ -197,7 +213,7 @@ static rlhf_status same_file(const struct rlhf__same *s, int64_t phase, const ch
     struct rlhf__fault at = at_file(phase, name);
     rlhf__path_put(run, "%s/%s", s->run, at.file);
     rlhf__path_put(again, "%s/%06lld/%s", s->again, (long long)phase, name);
-    if (rlhf__is_file(again)) RLHF_TRY(rlhf__sha256_file(again, b, err));
+    if (rlhf__is_file(again)) RLHF_TRY(digest_again(s, name, run, again, b, err));
     if (there && rlhf__is_file(run)) RLHF_TRY(rlhf__sha256_file(run, a, err));
     if (!there) snprintf(a, sizeof a, "%.64s", said); // only the chain has it
     if (strcmp(a, b) == 0 && strcmp(said, b) == 0) return RLHF_OK;
@@ -207,7 +223,7 @@ static rlhf_status same_file(const struct rlhf__same *s, int64_t phase, const ch
         snprintf(at.expected, sizeof at.expected, "%s", b);
         return rlhf__faults_add(f, &at, err);
     }
-    if (!ends_in(name, ".safetensors")) return name_bytes(run, again, at, f, err);
+    if (!ends_in(name, ".safetensors")) return name_bytes(s, name, run, again, at, f, err);
     *tensors = 1;
     return RLHF_OK;
 }

@@ -108,10 +108,25 @@ static int allowed(const char *path) {
     "plugins, the files of code that rewards name, rows, prompts and the models of policy.path, "  \
     "reference.path and models.*"
 
+// Returns 1 if the setting `path` names a file or directory that does not exist.
+static int is_missing(const char *path, const json_t *is) {
+    char real[RLHF__PATH_CAP];
+    for (size_t i = 0; may_move[i]; i++)
+        if (strcmp(path, may_move[i]) == 0 && ends_in(path, "path"))
+            return json_string_length(is) > 0 && !rlhf__path_real(json_string_value(is), real);
+    return 0;
+}
+
 // Reject a changed value of the setting `path`. The message lists the settings that may change.
 static rlhf_status changed(const struct rlhf__config_request *req, const char *path,
                            const json_t *was, const json_t *is, struct rlhf__error *err) {
     struct rlhf__buf a = RLHF__BUF_INIT, b = RLHF__BUF_INIT;
+    if (is_missing(path, is))
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "--resume: %s: '%s' does not exist; name where that of the run lies now, "
+                          "which was '%s'",
+                          path, json_string_value(is),
+                          json_is_string(was) ? json_string_value(was) : "");
     if (was) rlhf__json_write(&a, was, 0);
     if (is) rlhf__json_write(&b, is, 0);
     const char *old = a.len ? rlhf__buf_text(&a) : "nothing";
