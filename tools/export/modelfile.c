@@ -2,6 +2,7 @@
 #include "export/modelfile.h"
 
 #include "model/model.h"
+#include "text/unicode.h"
 #include "tokenizer/tokenizer.h"
 
 #include <stdio.h>
@@ -211,6 +212,9 @@ static rlhf_status add_template(const struct rlhf__tokenizer *tok, struct rlhf__
                                 "leaves them out.\n");
         if (rlhf__chat_lists_tools(chat))
             rlhf__buf_puts(out, "# TEMPLATE has no tools; the model's chat template has.\n");
+        if (rlhf__chat_reads_date(chat))
+            rlhf__buf_puts(out, "# TEMPLATE does not know today's date; the model's chat template "
+                                "does.\n");
         put_template(out, &f);
     }
     rlhf_status st = rlhf__buf_ok(&a, err);
@@ -225,13 +229,42 @@ static rlhf_status add_template(const struct rlhf__tokenizer *tok, struct rlhf__
 
 // ---- the file ----
 
-// In a value in quotes nothing is escaped: it ends at the last quote of its line, and in three
-// quotes at the next three. Ollama's reader drops control characters.
-static int can_hold(const char *text, size_t n) {
-    if (strstr(text, "\"\"\"") || text[0] == '"' || text[n - 1] == '"') return 0;
-    for (size_t i = 0; i < n; i++)
-        if ((unsigned char)text[i] < 0x20 && text[i] != '\n' && text[i] != '\t') return 0;
+// Returns 1 if Ollama's reader keeps the character: letters, marks, numbers, punctuation, symbols
+// and the ASCII space (Go's strconv.IsPrint). It drops others, among them the no-break space.
+static int is_kept(uint32_t c) {
+    const utf8proc_category_t k = utf8proc_category((utf8proc_int32_t)c);
+    return c == ' ' || (k >= UTF8PROC_CATEGORY_LU && k <= UTF8PROC_CATEGORY_SO);
+}
+
+// Returns 1 if the reader keeps all n bytes. `also`: further ASCII characters that it keeps.
+static int keeps(const char *text, size_t n, const char *also) {
+    uint32_t c;
+    for (size_t i = 0, bytes; i < n; i += bytes) {
+        bytes = rlhf__utf8_next(text + i, n - i, &c, NULL);
+        if (bytes == 0 || (!is_kept(c) && !(c > 0 && c < 0x80 && strchr(also, (int)c)))) return 0;
+    }
     return 1;
+}
+
+// In a value in quotes nothing is escaped: it ends at the last quote of its line, and in three
+// quotes at the next three. Only there, the reader keeps line ends and tabs.
+static int can_hold(const char *text, size_t n) {
+    if (strlen(text) != n || strstr(text, "\"\"\"") || text[0] == '"' || text[n - 1] == '"')
+        return 0;
+    return keeps(text, n, "\n\t");
+}
+
+// Writes a line with a path. Without quotes, spaces at its end would not count.
+static void put_path(struct rlhf__buf *out, const char *name, const char *path) {
+    const size_t n = strlen(path);
+    const int quoted = n > 0 && (path[0] == '"' || path[n - 1] == ' ');
+    if (keeps(path, n, ""))
+        rlhf__buf_printf(out, quoted ? "%s \"%s\"\n" : "%s %s\n", name, path);
+    else
+        rlhf__buf_printf(out,
+                         "# %s is missing: no line can hold the path, because it has characters "
+                         "that Ollama's reader drops. Rename the file.\n",
+                         name);
 }
 
 static void add_stop(const struct rlhf__tokenizer *tok, int32_t id, struct rlhf__buf *out) {
@@ -252,8 +285,8 @@ rlhf_status rlhf__modelfile_make(const struct rlhf__modelfile *m, struct rlhf__b
                                  struct rlhf__error *err) {
     struct rlhf__tokenizer *tok = NULL;
     struct rlhf__ends ends;
-    rlhf__buf_printf(out, "FROM %s\n", m->from);
-    if (m->adapter) rlhf__buf_printf(out, "ADAPTER %s\n", m->adapter);
+    put_path(out, "FROM", m->from);
+    if (m->adapter) put_path(out, "ADAPTER", m->adapter);
     rlhf_status st = rlhf__tokenizer_open(m->dir, &tok, err);
     if (st == RLHF_OK) st = rlhf__ends_read(m->dir, m->config, tok, &ends, err);
     if (st == RLHF_OK) st = add_template(tok, out, err);

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/printable.h"
 #include "chat/template_check.h"
+#include "chat/template_vars.h"
 #include "option/nearest.h"
 
 #include <stdlib.h>
@@ -159,6 +160,10 @@ const char *rlhf__chat_jinja(const struct rlhf__chat *c) {
 }
 
 int rlhf__chat_lists_tools(const struct rlhf__chat *c) { return template_for(c, 1)->tools.lists; }
+
+int rlhf__chat_reads_date(const struct rlhf__chat *c) {
+    return rlhf__template_reads(&c->template, "strftime_now");
+}
 
 int32_t rlhf__chat_tool_form(const struct rlhf__chat *c) { return template_for(c, 1)->tools.form; }
 

@@ -102,6 +102,9 @@ const char *rlhf__chat_jinja(const struct rlhf__chat *);
 // 1 if the template writes the tools that a row lists. [any]
 int rlhf__chat_lists_tools(const struct rlhf__chat *);
 
+// 1 if the template reads the date, by strftime_now. [any]
+int rlhf__chat_reads_date(const struct rlhf__chat *);
+
 // Returns the form of the tool calls that the template writes (enum rlhf__tool_form). Returns
 // RLHF__TOOL_FORM_NONE if it writes no calls, or writes them in a form that we cannot read. [any]
 int32_t rlhf__chat_tool_form(const struct rlhf__chat *);
