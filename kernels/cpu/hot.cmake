@@ -30,7 +30,8 @@ set(RLHF_HOT_LEVELS ${levels} CACHE INTERNAL "Levels that are built; tests/kerne
 
 set(hot_loops attention/hot_attn_bwd.c attention/hot_attn_fwd.c attention/hot_rope.c
   head/hot_divergence.c head/hot_head.c head/hot_truncate.c machine/hot_table.c row/hot_act.c
-  row/hot_convert.c row/hot_embed.c row/hot_norm.c row/hot_optim.c row/hot_rms_norm.c)
+  row/hot_convert.c row/hot_embed.c row/hot_norm.c row/hot_optim.c row/hot_rms_norm.c
+  state/hot_conv.c state/hot_delta.c state/hot_delta_bwd.c state/hot_gated_norm.c)
 set(hot_tiles product/hot_gemm.c product/hot_gemm_pack.c product/hot_few.c
   product/hot_unquantise.c)
 set(hot_flags -fno-math-errno $<$<NOT:$<CONFIG:Debug,Dev>>:-O3>) # the tiles need unrolled loops

@@ -1,7 +1,7 @@
 // levels.h: calls each hot function at every instruction-set level that this CPU has, and compares
 // the outputs bit for bit. It also compares a hash of all outputs of a function with the hash in
 // levels.txt, so other machines and compilers must give the same bits, too. Used by
-// test_levels_rows.c, test_levels_products.c and test_levels_quantised.c.
+// test_levels_rows.c, test_levels_products.c, test_levels_quantised.c and test_levels_state.c.
 #ifndef RLHF_TESTS_KERNELS_LEVELS_H
 #define RLHF_TESTS_KERNELS_LEVELS_H
 

@@ -467,21 +467,13 @@ void rlhf__cpu_needs_attention(struct rlhf__cpu *cpu, const rlhf_call *c,
     if (has_runs(&a, &r)) rlhf__cpu_need(n, RLHF__WS_ATTN_RUNS, runs_bytes(&r));
 }
 
-static rlhf_status supports(void *ctx, const rlhf_call *from) {
-    struct rlhf__cpu *cpu = ctx;
-    rlhf_call call;
+rlhf_status rlhf__cpu_supports_attention(struct rlhf__cpu *cpu, const char *op,
+                                         const rlhf_attn *from) {
     rlhf_attn a;
-    RLHF_TRY(rlhf__cpu_copy_in(cpu, "supports", &call, sizeof call, from,
-                               RLHF_SIZE_TO(rlhf_call, tensors)));
-    if (call.op == RLHF_COMPUTE_OP(attention))
-        return read_geometry(cpu, "attention", &a, call.attn);
-    if (call.op == RLHF_COMPUTE_OP(attention_bwd))
-        return read_geometry(cpu, "attention_bwd", &a, call.attn);
-    return RLHF_OK;
+    return read_geometry(cpu, op, &a, from);
 }
 
 void rlhf__cpu_fill_attention(rlhf_compute *t) {
-    t->supports = supports;
     t->attention = attention;
     t->attention_bwd = attention_bwd;
 }

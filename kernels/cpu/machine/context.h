@@ -23,7 +23,8 @@ enum rlhf__cpu_ws {
     RLHF__WS_ATTN_BWD,
     RLHF__WS_ATTN_RUNS, // where attention's runs of rows start
     RLHF__WS_MUON,
-    RLHF__WS_SUM, // f32 sums that are finally rounded or scattered
+    RLHF__WS_STATE, // layers with a state
+    RLHF__WS_SUM,   // f32 sums that are finally rounded or scattered
     RLHF__WS_COUNT
 };
 

@@ -104,7 +104,7 @@ size_t rlhf__attn_scratch_bwd(uint32_t nq, uint32_t nk, int32_t head_dim);
 //                  to `to`, which may be one of src, and zeroes x. If `stream` is set, `to` is
 //                  aligned to 64 bytes, and its stores bypass the caches
 // act, act_bwd     n elements of dtype; kind is enum rlhf_act; in place allowed
-// gate             n elements of dtype: out = f(a) b
+// gate             n elements of dtype: out = f(a) b; kind 0 is f(a) = a
 // gate_bwd         da = dy b f'(a), db = dy f(a); may alias a and b
 // embed            out[t] = scale wte[ids[t]] + wpe[pos[t]], in rows of d floats; pos NULL: without
 //                  wpe
@@ -152,11 +152,14 @@ size_t rlhf__attn_scratch_bwd(uint32_t nq, uint32_t nk, int32_t head_dim);
 
 // RLHF__HOT_PRODUCTS(X): the loops of the GEMM side (softmax rows, adamw, ...), in the same form.
 #include "products_list.h"
+// RLHF__HOT_STATE(X): the loops of layers with a state.
+#include "state_list.h"
 
 #define RLHF__HOT_MEMBER(name, args) void(*name) args; // NOLINT(bugprone-macro-parentheses)
 struct rlhf__hot {
     RLHF__HOT_ROWS(RLHF__HOT_MEMBER)
     RLHF__HOT_PRODUCTS(RLHF__HOT_MEMBER)
+    RLHF__HOT_STATE(RLHF__HOT_MEMBER)
     size_t gemm_rows, gemm_columns; // size of an f32 tile; a panel has gemm_columns columns
 };
 
@@ -169,6 +172,7 @@ struct rlhf__hot {
 #define RLHF__HOT_PROTO(name, args)   void RLHF__HOT(name) args; // NOLINT(bugprone-macro-parentheses)
 RLHF__HOT_ROWS(RLHF__HOT_PROTO)
 RLHF__HOT_PRODUCTS(RLHF__HOT_PROTO)
+RLHF__HOT_STATE(RLHF__HOT_PROTO)
 #endif
 
 extern const struct rlhf__hot rlhf__hot_table_neon;

@@ -31,7 +31,8 @@ static void workspace_bytes(void *ctx, const rlhf_call *from, uint64_t *bytes) {
     static void (*const of_files[])(struct rlhf__cpu *, const rlhf_call *,
                                     struct rlhf__cpu_needs *) = {
         rlhf__cpu_needs_weight,    rlhf__cpu_needs_linear,    rlhf__cpu_needs_norm,
-        rlhf__cpu_needs_rope,      rlhf__cpu_needs_attention, rlhf__cpu_needs_lm_head,
+        rlhf__cpu_needs_rope,      rlhf__cpu_needs_attention, rlhf__cpu_needs_conv,
+        rlhf__cpu_needs_delta,     rlhf__cpu_needs_gated,     rlhf__cpu_needs_lm_head,
         rlhf__cpu_needs_lm_sample, rlhf__cpu_needs_optim,     rlhf__cpu_needs_muon};
     struct rlhf__cpu_needs n = {{0}};
     rlhf_call c;
@@ -40,6 +41,27 @@ static void workspace_bytes(void *ctx, const rlhf_call *from, uint64_t *bytes) {
             of_files[i](ctx, &c, &n);
     memset(bytes, 0, RLHF_WORKSPACES * sizeof *bytes);
     memcpy(bytes, n.bytes, sizeof n.bytes);
+}
+
+static rlhf_status supports(void *ctx, const rlhf_call *from) {
+    struct rlhf__cpu *cpu = ctx;
+    rlhf_call c;
+    RLHF_TRY(
+        rlhf__cpu_copy_in(cpu, "supports", &c, sizeof c, from, RLHF_SIZE_TO(rlhf_call, tensors)));
+    if (c.op == RLHF_COMPUTE_OP(attention))
+        return rlhf__cpu_supports_attention(cpu, "attention", c.attn);
+    if (c.op == RLHF_COMPUTE_OP(attention_bwd))
+        return rlhf__cpu_supports_attention(cpu, "attention_bwd", c.attn);
+    if (c.op == RLHF_COMPUTE_OP(conv)) return rlhf__cpu_supports_conv(cpu, "conv", c.conv);
+    if (c.op == RLHF_COMPUTE_OP(conv_bwd)) return rlhf__cpu_supports_conv(cpu, "conv_bwd", c.conv);
+    if (c.op == RLHF_COMPUTE_OP(delta)) return rlhf__cpu_supports_delta(cpu, "delta", c.delta);
+    if (c.op == RLHF_COMPUTE_OP(delta_bwd))
+        return rlhf__cpu_supports_delta(cpu, "delta_bwd", c.delta);
+    if (c.op == RLHF_COMPUTE_OP(gated_norm) || c.op == RLHF_COMPUTE_OP(gated_norm_bwd))
+        return rlhf__cpu_supports_gated(cpu, "gated_norm", &c);
+    if (c.op == RLHF_COMPUTE_OP(multiply) || c.op == RLHF_COMPUTE_OP(multiply_bwd))
+        return rlhf__cpu_supports_gated(cpu, "multiply", &c);
+    return RLHF_OK;
 }
 
 static void fill(rlhf_compute *t) {
@@ -53,6 +75,9 @@ static void fill(rlhf_compute *t) {
     rlhf__cpu_fill_rope(t);
     rlhf__cpu_fill_move(t);
     rlhf__cpu_fill_attention(t);
+    rlhf__cpu_fill_conv(t);
+    rlhf__cpu_fill_delta(t);
+    rlhf__cpu_fill_gated(t);
     rlhf__cpu_fill_lm_head(t);
     rlhf__cpu_fill_lm_sample(t);
     rlhf__cpu_fill_optim(t);
@@ -114,6 +139,7 @@ static rlhf_status context_init(struct rlhf__cpu *cpu, const rlhf_kernels_open *
     t->detail = cpu->detail;
     t->ctx = cpu;
     t->workspace_bytes = workspace_bytes;
+    t->supports = supports;
     t->arithmetic_f32 = "v1";
     t->arithmetic_bf16 = rlhf__isa_arithmetic(cpu->isa);
     fill(t);

@@ -23,7 +23,10 @@ void rlhf__cpu_fill_embed(rlhf_compute *t);       // embed, embed_bwd
 void rlhf__cpu_fill_norm(rlhf_compute *t);        // norm, rms_norm, and their backward passes
 void rlhf__cpu_fill_rope(rlhf_compute *t);        // rope, rope_bwd
 void rlhf__cpu_fill_move(rlhf_compute *t);        // gather, scatter_add, pool, pool_bwd, kv_store
-void rlhf__cpu_fill_attention(rlhf_compute *t);   // attention, attention_bwd, supports
+void rlhf__cpu_fill_attention(rlhf_compute *t);   // attention, attention_bwd
+void rlhf__cpu_fill_conv(rlhf_compute *t);        // conv, conv_bwd
+void rlhf__cpu_fill_delta(rlhf_compute *t);       // delta, delta_bwd
+void rlhf__cpu_fill_gated(rlhf_compute *t);       // gated_norm, multiply, their backward passes
 void rlhf__cpu_fill_lm_head(rlhf_compute *t);     // lm_head, lm_head_bwd
 void rlhf__cpu_fill_lm_sample(rlhf_compute *t);   // lm_sample
 void rlhf__cpu_fill_optim(rlhf_compute *t);       // sumsq, adamw
@@ -36,12 +39,21 @@ void rlhf__cpu_needs_linear(struct rlhf__cpu *, const rlhf_call *, struct rlhf__
 void rlhf__cpu_needs_norm(struct rlhf__cpu *, const rlhf_call *, struct rlhf__cpu_needs *);
 void rlhf__cpu_needs_rope(struct rlhf__cpu *, const rlhf_call *, struct rlhf__cpu_needs *);
 void rlhf__cpu_needs_attention(struct rlhf__cpu *, const rlhf_call *, struct rlhf__cpu_needs *);
+void rlhf__cpu_needs_conv(struct rlhf__cpu *, const rlhf_call *, struct rlhf__cpu_needs *);
+void rlhf__cpu_needs_delta(struct rlhf__cpu *, const rlhf_call *, struct rlhf__cpu_needs *);
+void rlhf__cpu_needs_gated(struct rlhf__cpu *, const rlhf_call *, struct rlhf__cpu_needs *);
 void rlhf__cpu_needs_lm_head(struct rlhf__cpu *, const rlhf_call *, struct rlhf__cpu_needs *);
 void rlhf__cpu_needs_lm_sample(struct rlhf__cpu *, const rlhf_call *, struct rlhf__cpu_needs *);
 void rlhf__cpu_needs_optim(struct rlhf__cpu *, const rlhf_call *, struct rlhf__cpu_needs *);
 void rlhf__cpu_needs_muon(struct rlhf__cpu *, const rlhf_call *, struct rlhf__cpu_needs *);
 // Adds the workspace that sumsq needs for `len` elements.
 void rlhf__cpu_sumsq_needs(uint64_t len, struct rlhf__cpu_needs *n);
+
+// What `supports` returns for a call of `op`. [step]
+rlhf_status rlhf__cpu_supports_attention(struct rlhf__cpu *, const char *op, const rlhf_attn *);
+rlhf_status rlhf__cpu_supports_conv(struct rlhf__cpu *, const char *op, const rlhf_conv *);
+rlhf_status rlhf__cpu_supports_delta(struct rlhf__cpu *, const char *op, const rlhf_delta *);
+rlhf_status rlhf__cpu_supports_gated(struct rlhf__cpu *, const char *op, const rlhf_call *);
 
 // Implements rlhf_kernels_ops.describe.
 rlhf_status rlhf__cpu_describe(void *self, uint32_t gpu, const char **json);

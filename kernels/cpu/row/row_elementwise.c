@@ -1,6 +1,7 @@
 // row_elementwise.c: copy, zero, convert, add, activations and gated units.
 #include "machine/split.h"
 #include "machine/table.h"
+#include "row_act.h"
 
 #include <string.h>
 
@@ -142,12 +143,17 @@ static rlhf_status add_all(void *ctx, rlhf_dev x, const rlhf_dev *src, uint32_t 
     return RLHF_OK;
 }
 
+rlhf_status rlhf__cpu_check_act(struct rlhf__cpu *cpu, const char *op, int32_t kind, int none) {
+    if (kind >= RLHF_ACT_GELU_TANH && kind <= RLHF_ACT_SIGMOID) return RLHF_OK;
+    if (none && kind == 0) return RLHF_OK;
+    return rlhf__cpu_fail(cpu, RLHF_E_UNSUPPORTED,
+                          "%s: kind is %d, known are gelu_tanh 1, gelu_erf 2, relu 3, silu 4, "
+                          "relu2 5 and sigmoid 6",
+                          op, kind);
+}
+
 static rlhf_status check_act(struct rlhf__cpu *cpu, const char *op, int32_t kind, int32_t dtype) {
-    if (kind < RLHF_ACT_GELU_TANH || kind > RLHF_ACT_RELU2)
-        return rlhf__cpu_fail(
-            cpu, RLHF_E_UNSUPPORTED,
-            "%s: kind is %d, known are gelu_tanh 1, gelu_erf 2, relu 3, silu 4 and relu2 5", op,
-            kind);
+    RLHF_TRY(rlhf__cpu_check_act(cpu, op, kind, 0));
     return rlhf__cpu_check_dtype(cpu, op, dtype);
 }
 
