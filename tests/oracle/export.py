@@ -10,8 +10,8 @@ are tested. Weights are random, and tokenizers have the forms of the families (f
 - the GGUF file has all keys and no others, with the config's values, and it has every tensor (after undoing the
   documented permutation for llama, smollm3 and granite, or transposition for gpt2);
 - the scores of a SentencePiece vocabulary give the tokenizer's ids;
-- in f32 the program's log-probs are the same, to the bit, from the GGUF file and from the directory (Gemma's gains, to
-  which the file adds 1, lose bits);
+- in f32 the program's log-probs are the same, to the bit, from the GGUF file and from the directory (Gemma's and
+  Qwen3.5's gains, to which the file adds 1, lose bits, and so do Qwen3.5's decays);
 - with --dtype q8_0, the matrices of the GGUF file are those of f32, quantised by the package gguf;
 - in f32 the program's 50 greedy tokens after 20 prompts are those of transformers, from the exported directory and, if
   transformers can read it, from the GGUF file.
@@ -29,6 +29,7 @@ import numpy as np
 import torch
 import transformers as hf
 from gguf import GGMLQuantizationType, GGUFReader, constants as gguf, quants
+from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
 
 HOST, WORK = sys.argv[1:3]
@@ -48,10 +49,15 @@ HYBRID = SCALARS | dict(head_dim=16, tie_word_embeddings=False, layer_types=["at
                         mamba_d_head=24)
 GEMMA = ROTARY | dict(hidden_size=64, head_dim=256, num_hidden_layers=7, sliding_window=6, bos_token_id=2,
                       eos_token_id=[1, 6], pad_token_id=0)
+# Two heads of keys and six of values; every second layer has attention.
+QWEN35 = ROTARY | dict(hidden_size=64, head_dim=16, num_hidden_layers=4, full_attention_interval=2, linear_num_key_heads=2,
+                       linear_num_value_heads=6, linear_key_head_dim=32, linear_value_head_dim=32, pad_token_id=None)
+LFM2 = ROTARY | dict(hidden_size=64, layer_types=["conv", "full_attention", "conv"], num_hidden_layers=3,
+                     block_auto_adjust_ff_dim=False)
 LOCAL = {"rope_type": "default", "rope_theta": 10000.0}
 # GGUF files that transformers reads completely. It lacks scaled rotary positions, GPT-2 with other
 # widths, and the head width of Qwen3, and it reads Mistral as Llama.
-READ = ("gpt2", "smollm", "qwen2", "gemma3", "gemma3-images")
+READ = ("gpt2", "smollm", "qwen2", "gemma3", "gemma3-images", "lfm2")
 failed = []
 
 
@@ -119,6 +125,15 @@ CASES = {
         "qwen2", "olmo2"),
     "olmo3-old": (hf.Olmo3Config, ROTARY | dict(hidden_size=64, num_hidden_layers=4, sliding_window=6, pad_token_id=None), "llama3",
                   "olmo2"),
+    "qwen3.5": (hf.Qwen3_5TextConfig, QWEN35, "qwen35", "qwen35"),
+    "qwen3.5-tied": (hf.Qwen3_5TextConfig, QWEN35 | dict(
+        tie_word_embeddings=True, linear_num_value_heads=2, linear_conv_kernel_dim=3, full_attention_interval=3, rope_parameters=scaled(
+            "default", partial_rotary_factor=0.5, mrope_section=[2, 1, 1])), "qwen35", "qwen35"),
+    "qwen3.5-images": (hf.Qwen3_5Config, QWEN35, "qwen35", "qwen35"),
+    "lfm2": (hf.Lfm2Config, LFM2, "lfm2", "lfm2"),
+    "lfm2-untied": (hf.Lfm2Config, LFM2 | dict(
+        head_dim=24, tie_word_embeddings=False, conv_L_cache=4, norm_eps=1e-3, block_auto_adjust_ff_dim=True, block_multiple_of=32,
+        rope_parameters=scaled("linear", factor=2.0)), "lfm2", "lfm2"),
     "llama3-mixed": (hf.LlamaConfig, ROTARY | dict(head_dim=16, tie_word_embeddings=False), "llama3",
                      "llama"),
     "qwen2-mixed": (hf.Qwen2Config, ROTARY | dict(num_attention_heads=3, num_key_value_heads=3,
@@ -174,9 +189,12 @@ def whole(tok):
 
 def language_model(model):
     """The language model of a model that also reads images, as a model without them."""
-    alone = hf.Gemma3ForCausalLM(model.config.text_config)
+    kind = hf.Gemma3ForCausalLM if model.config.model_type == "gemma3" else hf.Qwen3_5ForCausalLM
+    alone = kind(model.config.text_config)
     alone.model.load_state_dict(model.model.language_model.state_dict())
     alone.tie_weights()
+    if not alone.config.tie_word_embeddings:
+        alone.lm_head.load_state_dict(model.lm_head.state_dict())
     return alone.eval()
 
 
@@ -194,11 +212,21 @@ def make(name):
         fields = dict(text_config=fields, image_token_index=5, boi_token_index=5, eoi_token_index=5, mm_tokens_per_image=4,
                       vision_config=dict(hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=2,
                                          image_size=8, patch_size=4))
-    model = hf.AutoModelForCausalLM.from_config(kind(**fields))
+    if kind is hf.Qwen3_5Config:
+        fields = dict(text_config=fields, image_token_id=4, video_token_id=4, vision_start_token_id=3, vision_end_token_id=3,
+                      vision_config=dict(hidden_size=8, intermediate_size=8, depth=1, num_heads=2, out_hidden_size=64, patch_size=4,
+                                         num_position_embeddings=4))
+        model = hf.Qwen3_5ForConditionalGeneration(kind(**fields))
+    else:
+        model = hf.AutoModelForCausalLM.from_config(kind(**fields))
     for key, p in model.named_parameters():  # trivial norms and biases would hide a mistake
-        if p.ndim == 1:
+        if p.ndim == 1 and not key.endswith("A_log"):
             torch.nn.init.normal_(p, 1.0 if "norm" in key or "ln_" in key else 0.0, 0.1)
     model.save_pretrained(f"{WORK}/{name}")
+    if kind is hf.Qwen3_5Config:  # as published: with the layers that predict further tokens
+        path = f"{WORK}/{name}/model.safetensors"
+        save_file(load_file(path) | {"mtp.fc.weight": torch.ones(64, 128), "mtp.layers.0.self_attn.q_proj.weight": torch.ones(8, 64)},
+                  path, {"format": "pt"})
     if name in OLDER:
         path = f"{WORK}/{name}/config.json"
         with open(path) as f:
@@ -206,7 +234,7 @@ def make(name):
         with open(path, "w") as f:
             json.dump(config | OLDER[name], f)
         model = hf.AutoModelForCausalLM.from_pretrained(f"{WORK}/{name}")
-    return language_model(model) if kind is hf.Gemma3Config else model.eval(), tok
+    return language_model(model) if kind in (hf.Gemma3Config, hf.Qwen3_5Config) else model.eval(), tok
 
 
 # ---- the directory ----
@@ -253,9 +281,55 @@ def check_greedy(name, directory, models):
 # ---- the GGUF file ----
 
 
+def with_states(key, t, config):
+    """The same for models with layers that have a state."""
+    stem, end = key.removeprefix("model.").rsplit(".", 1)
+    names = {
+        "embed_tokens": "token_embd", "norm": "output_norm", "embedding_norm": "token_embd_norm", "lm_head": "output",
+        "input_layernorm": "attn_norm", "operator_norm": "attn_norm", "ffn_norm": "ffn_norm",
+        "post_attention_layernorm": "post_attention_norm", "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k",
+        "self_attn.v_proj": "attn_v", "self_attn.o_proj": "attn_output", "self_attn.out_proj": "attn_output",
+        "self_attn.q_norm": "attn_q_norm", "self_attn.k_norm": "attn_k_norm", "self_attn.q_layernorm": "attn_q_norm",
+        "self_attn.k_layernorm": "attn_k_norm", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down",
+        "feed_forward.w1": "ffn_gate", "feed_forward.w3": "ffn_up", "feed_forward.w2": "ffn_down",
+        "conv.in_proj": "shortconv.in_proj", "conv.conv": "shortconv.conv", "conv.out_proj": "shortconv.out_proj",
+        "linear_attn.in_proj_qkv": "attn_qkv", "linear_attn.in_proj_z": "attn_gate", "linear_attn.in_proj_b": "ssm_beta",
+        "linear_attn.in_proj_a": "ssm_alpha", "linear_attn.conv1d": "ssm_conv1d", "linear_attn.norm": "ssm_norm",
+        "linear_attn.out_proj": "ssm_out"}
+    block = ""
+    if stem.startswith("layers."):
+        _, layer, *rest = stem.split(".")
+        block, stem = f"blk.{layer}.", ".".join(rest)
+    name = block + {"A_log": "ssm_a", "dt_bias": "ssm_dt.bias"}.get(end, f"{names.get(stem)}.{end}")
+    t = t.squeeze(1) if t.ndim == 3 else t
+    if end == "A_log":
+        t = -torch.exp(t.double()).float()
+    if config.model_type == "lfm2":
+        return name, t
+    if stem.endswith("norm") and stem != "linear_attn.norm":
+        t = t + 1
+
+    def tiled(x, width):  # the first head of values of each head of keys, then the second of each
+        keys = config.linear_num_key_heads
+        return x.reshape(keys, -1, width, *x.shape[1:]).swapaxes(0, 1).reshape(x.shape)
+
+    width, front = config.linear_value_head_dim, 2 * config.linear_num_key_heads * config.linear_key_head_dim
+    if stem in ("linear_attn.in_proj_qkv", "linear_attn.conv1d"):
+        t = torch.cat([t[:front], tiled(t[front:], width)])
+    elif stem == "linear_attn.in_proj_z":
+        t = tiled(t, width)
+    elif stem in ("linear_attn.in_proj_a", "linear_attn.in_proj_b", "linear_attn"):  # and A_log, dt_bias
+        t = tiled(t, 1)
+    elif stem == "linear_attn.out_proj":
+        t = tiled(t.T, width).T
+    return name, t
+
+
 def as_stored(key, t, config, arch):
     """The name and the numbers of a weight after llama.cpp's conversion."""
     stem, end = key.rsplit(".", 1)
+    if arch in ("qwen35", "lfm2"):
+        return with_states(key, t, config)
     stem = stem.removeprefix("model.").removeprefix("transformer.")
     names = {"embed_tokens": "token_embd", "norm": "output_norm", "lm_head": "output",
              "wte": "token_embd", "wpe": "position_embd", "ln_f": "output_norm"}
@@ -319,7 +393,8 @@ def check_tensors(name, reader, dtype, start, arch):
         want[f"rope_factors_{kind}.weight"] = torch.tensor(config.rope_parameters[f"{kind}_factor"])
     for t in reader.tensors:
         x = want.get(t.name)
-        narrow = x is not None and x.ndim > 1 and t.name != "position_embd.weight"
+        whole = t.name == "position_embd.weight" or t.name.endswith(("conv1d.weight", "shortconv.conv.weight"))
+        narrow = x is not None and x.ndim > 1 and not whole
         kind = dtype.upper() if narrow else "F32"
         if t.tensor_type.name != kind or t.data_offset % 32:
             wrong.append(f"{t.name} {t.tensor_type.name}")
@@ -330,11 +405,12 @@ def check_tensors(name, reader, dtype, start, arch):
         not wrong and sorted(names) == sorted(want), " ".join(wrong[:4]))
     known = {gguf.TENSOR_NAMES[k].format(bid=i) for i in range(config.num_hidden_layers)
              for k in gguf.MODEL_TENSORS[next(a for a, n in gguf.MODEL_ARCH_NAMES.items() if n == arch)]}
-    unknown = [n for n in names if n.rsplit(".", 1)[0] not in known]
+    unknown = [n for n in names if n.removesuffix(".weight").removesuffix(".bias") not in known]
     say(name, f"{dtype}: tensors that {arch} has", not unknown, " ".join(unknown))
 
 
-def expected_keys(name, c, arch, dtype, tok):
+def expected_keys(name, start, arch, dtype, tok):
+    c = start.config
     gpt2 = arch == "gpt2"
     keys = {
         "general.architecture": arch, "general.type": "model", "general.name": f"{name}-{dtype}",
@@ -343,6 +419,7 @@ def expected_keys(name, c, arch, dtype, tok):
         f"{arch}.vocab_size": c.vocab_size, f"{arch}.context_length": c.max_position_embeddings,
         f"{arch}.embedding_length": c.hidden_size, f"{arch}.block_count": c.num_hidden_layers,
         f"{arch}.feed_forward_length": (c.n_inner or 4 * c.n_embd) if gpt2 else
+        start.model.layers[0].feed_forward.w1.out_features if arch == "lfm2" else
         getattr(c, "shared_intermediate_size", c.intermediate_size),
         f"{arch}.attention.head_count": c.num_attention_heads}
     if gpt2:
@@ -357,8 +434,18 @@ def expected_keys(name, c, arch, dtype, tok):
     if c.model_type == "olmo3":
         keys |= {f"{arch}.attention.sliding_window": c.sliding_window,
                  f"{arch}.attention.sliding_window_pattern": [t == "sliding_attention" for t in c.layer_types]}
-    keys |= {f"{arch}.attention.layer_norm_rms_epsilon": c.rms_norm_eps,
-             f"{arch}.attention.head_count_kv": c.num_key_value_heads,
+    if arch == "qwen35":
+        every = c.layer_types.index("full_attention") + 1
+        keys |= {f"{arch}.ssm.conv_kernel": c.linear_conv_kernel_dim, f"{arch}.ssm.state_size": c.linear_key_head_dim,
+                 f"{arch}.ssm.group_count": c.linear_num_key_heads, f"{arch}.ssm.time_step_rank": c.linear_num_value_heads,
+                 f"{arch}.ssm.inner_size": c.linear_num_value_heads * c.linear_value_head_dim,
+                 f"{arch}.full_attention_interval": every,
+                 f"{arch}.rope.dimension_sections": [*rope.get("mrope_section", [11, 11, 10]), 0]}
+    if arch == "lfm2":
+        keys[f"{arch}.shortconv.l_cache"] = c.conv_L_cache
+    keys |= {f"{arch}.attention.layer_norm_rms_epsilon": c.norm_eps if arch == "lfm2" else c.rms_norm_eps,
+             f"{arch}.attention.head_count_kv": [c.num_key_value_heads * (t != "conv") for t in c.layer_types]
+             if arch == "lfm2" else c.num_key_value_heads,
              f"{arch}.attention.key_length": width, f"{arch}.attention.value_length": width,
              f"{arch}.rope.dimension_count": int(width * rope.get("partial_rotary_factor", 1.0)),
              f"{arch}.rope.freq_base": rope["rope_theta"]}
@@ -414,10 +501,10 @@ def tokenizer_keys(c, form, tok):
     if isinstance(c.eos_token_id, list):
         keys["tokenizer.ggml.eot_token_id"] = c.eos_token_id[1]
     keys |= {"tokenizer.ggml.model": "llama" if spm else "gpt2",
-             "tokenizer.ggml.pre": {"gpt2": "gpt-2", "llama3": "llama-bpe", "qwen2": "qwen2",
+             "tokenizer.ggml.pre": {"gpt2": "gpt-2", "llama3": "llama-bpe", "qwen2": "qwen2", "qwen35": "qwen35", "lfm2": "dbrx",
                                     "smollm": "smollm"}.get(form, "default"),
              "tokenizer.ggml.tokens": tokens, "tokenizer.ggml.token_type": types,
-             "tokenizer.ggml.add_bos_token": form in ("llama3", "llama2", "llama2-metaspace", "gemma"),
+             "tokenizer.ggml.add_bos_token": form in ("llama3", "llama2", "llama2-metaspace", "gemma", "lfm2"),
              "tokenizer.ggml.add_eos_token": False}
     if spm:
         keys["tokenizer.ggml.add_space_prefix"] = form != "gemma"
@@ -432,7 +519,7 @@ def same_value(a, b):
 
 
 def check_keys(name, reader, dtype, start, form, arch, tok):
-    want = expected_keys(name, start.config, arch, dtype, tok) | tokenizer_keys(start.config, form,
+    want = expected_keys(name, start, arch, dtype, tok) | tokenizer_keys(start.config, form,
                                                                                 tok)
     got = {k: f.contents() for k, f in reader.fields.items() if not k.startswith("GGUF.")}
     scores = got.pop("tokenizer.ggml.scores", None)
@@ -493,7 +580,7 @@ def check_back(name, out):
             say(name, f"log-probs of {source}", False, run.stderr.strip())
             return
     far = float(np.abs(found[0] - found[1]).max())
-    say(name, "log-probs of the GGUF file", far <= (1e-4 if "gemma" in name else 0), f"{far:.1e}")
+    say(name, "log-probs of the GGUF file", far <= (1e-4 if "gemma" in name or "qwen3.5" in name else 0), f"{far:.1e}")
 
 
 def check_q8_0(name, plain):
@@ -502,7 +589,7 @@ def check_q8_0(name, plain):
     kept, wrong, n = {t.name: t for t in plain.tensors}, [], 0
     for t in GGUFReader(f"{WORK}/{name}.q8_0.gguf").tensors:
         x = kept[t.name].data
-        whole = x.ndim == 2 and t.name != "position_embd.weight" and x.shape[-1] % 32 == 0
+        whole = x.ndim == 2 and t.name != "position_embd.weight" and x.shape[-1] % 32 == 0 and "conv1d" not in t.name
         n += whole
         if whole != (t.tensor_type == GGMLQuantizationType.Q8_0):
             wrong.append(f"{t.name} {t.tensor_type.name}")

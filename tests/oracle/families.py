@@ -398,8 +398,8 @@ def check_one(program, directory):
     want, got = exact(gradients, rows, weight), heads(program, directory, "f32", rows, weight)
     cosine, ratio, zero = 0.0, 0.0, 0.0
     largest = max(w.norm() for w in want.values())
-    for name, w in want.items():
-        g = got.pop("grad:" + name)
+    for tensor, w in want.items():
+        g = got.pop("grad:" + tensor)
         if w.norm() < 1e-8 * largest:  # not 0, because softmax of transformers is in float32
             zero = max(zero, (g.norm() / largest).item())
             continue

@@ -1,4 +1,4 @@
-"""Makes tokenizer.json in the forms of common models, trained here by the package tokenizers: GPT-2, Llama 3, Qwen2,
+"""Makes tokenizer.json in the forms of common models, trained here by the package tokenizers: GPT-2, Llama 3, Qwen2, Qwen3.5, LFM2,
 SmolLM (with all bytes; as published, without the bytes that its texts lack; the same with unk), Falcon, Llama 2 with a
 normalizer and Llama 2 with Metaspace.
 
@@ -80,6 +80,26 @@ def qwen2(lines, n):
     tok.post_processor = processors.ByteLevel(trim_offsets=False)
     tok.add_special_tokens(["<|endoftext|>", "<|im_start|>", "<|im_end|>"])
     tok.add_tokens([AddedToken(t, normalized=False) for t in ("<tool_call>", "</tool_call>")])
+    return tok
+
+
+def qwen35(lines, n):
+    """Combining marks belong to words."""
+    marks = WORDS.replace(r"\p{L}+", r"[\p{L}\p{M}]+").replace(r"[^\s\p{L}\p{N}]", r"[^\s\p{L}\p{M}\p{N}]")
+    tok = byte_level(split(marks % ""), lines, n, normalizers.NFC())
+    tok.post_processor = processors.ByteLevel(trim_offsets=False)
+    tok.add_special_tokens(["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|vision_start|>", "<|image_pad|>"])
+    tok.add_tokens([AddedToken(t, normalized=False) for t in ("<tool_call>", "</tool_call>", "<think>", "</think>")])
+    return tok
+
+
+def lfm2(lines, n):
+    """Special tokens are the first in the vocabulary."""
+    special = ["<|pad|>", "<|startoftext|>", "<|endoftext|>", "<|fim_pre|>", "<|im_start|>", "<|im_end|>", "<|tool_list_start|>",
+               "<|tool_list_end|>", "<|tool_call_start|>", "<|tool_call_end|>", "<|tool_response_start|>", "<|tool_response_end|>"]
+    tok = byte_level(split(WORDS % "{1,3}"), lines, n, special=special)
+    tok.decoder = decoders.Sequence([decoders.ByteLevel()])
+    tok.post_processor = processors.Sequence([processors.ByteLevel(trim_offsets=False), bos_template("<|startoftext|>", 1)])
     return tok
 
 
@@ -174,6 +194,8 @@ FORMS = {
     "llama3": (llama3, "PreTrainedTokenizerFast",
                {"bos": "<|begin_of_text|>", "eos": "<|end_of_text|>"}, "llama"),
     "qwen2": (qwen2, "Qwen2Tokenizer", {"eos": "<|im_end|>", "pad": "<|endoftext|>"}, "qwen2"),
+    "qwen35": (qwen35, "Qwen3_5Tokenizer", {"eos": "<|im_end|>", "pad": "<|endoftext|>"}, "qwen3_5_text"),
+    "lfm2": (lfm2, "PreTrainedTokenizerFast", {"bos": "<|startoftext|>", "eos": "<|im_end|>", "pad": "<|pad|>"}, "lfm2"),
     "smollm": (smollm, "GPT2Tokenizer",
                {"bos": "<|im_start|>", "eos": "<|im_end|>", "unk": "<|endoftext|>"}, "llama"),
     "smollm-gaps": (smollm_gaps, "GPT2Tokenizer", {"bos": "<|im_start|>", "eos": "<|im_end|>"}, "llama"),

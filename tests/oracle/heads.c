@@ -1,5 +1,5 @@
 // heads.c: `heads DIR DTYPE ROWS OUT [TEACHER DIVERGENCE BETA]` writes log-probs and gradients of a
-// model directory, for families.py and jsd.py.
+// model directory, for families.py and jsd.py. The compute backend is cpu, or RLHF_BACKEND.
 //
 // ROWS is {"rows": [[id, ...], ...], "weight": [one number per token]}. OUT is a list of records:
 // name length u32, name, count u32, count f32. The records are:
@@ -130,7 +130,7 @@ static rlhf_status run(const struct rlhf__model *m, const struct teacher *t, str
 }
 
 int main(int argc, char **argv) {
-    const char *build = getenv("RLHF_BUILD_DIR");
+    const char *build = getenv("RLHF_BUILD_DIR"), *backend = getenv("RLHF_BACKEND");
     if ((argc != 5 && argc != 8) || !build) {
         fprintf(stderr, "usage: RLHF_BUILD_DIR=... heads DIR f32|bf16 ROWS OUT "
                         "[TEACHER DIVERGENCE BETA]\n");
@@ -142,7 +142,7 @@ int main(int argc, char **argv) {
     struct rlhf__model *m = NULL;
     struct rlhf__error err = {0};
     struct rows r = {0};
-    struct rlhf__compute_config compute = {.backend = "cpu"};
+    struct rlhf__compute_config compute = {.backend = backend ? backend : "cpu"};
     struct rlhf__run_config run_config = {.seed = 1, .threads = 1};
     struct rlhf__model_spec spec = {.dir = argv[1], .role = "policy"};
     const struct rlhf__model_spec frozen = {.dir = argv[argc - 3], .role = "teacher", .frozen = 1};

@@ -109,6 +109,7 @@ static void roles_by_class(void **state) {
     expect_roles(s, "{\"tokenizer_class\":\"LlamaTokenizer\"}", -1, 257);
     expect_roles(s, "{\"tokenizer_class\":\"LlamaTokenizer\",\"bos_token\":\"<s>\"}", 256, 257);
     expect_roles(s, "{\"tokenizer_class\":\"Qwen2TokenizerFast\"}", -1, 258);
+    expect_roles(s, "{\"tokenizer_class\":\"Qwen3_5Tokenizer\"}", -1, 258);
     scratch_text(s, "config.json", "{\"bos_token_id\": 257, \"eos_token_id\": 256}");
     expect_roles(s, "{\"tokenizer_class\":\"Qwen2Tokenizer\",\"eos_token\":\"</s>\"}", -1, 257);
     expect_roles(s, "{\"tokenizer_class\":\"Qwen2Tokenizer\",\"bos_token\":\"<s>\"}", 256, 256);

@@ -15,6 +15,8 @@ static const struct {
 } classes[] = {
     {"GPT2Tokenizer", {"<|endoftext|>", "<|endoftext|>", "<|endoftext|>", NULL, NULL, NULL, NULL}},
     {"Qwen2Tokenizer", {NULL, "<|endoftext|>", "<|endoftext|>", NULL, "<|endoftext|>", NULL, NULL}},
+    {"Qwen3_5Tokenizer",
+     {NULL, "<|endoftext|>", "<|endoftext|>", NULL, "<|endoftext|>", NULL, NULL}},
     {"LlamaTokenizer", {"<s>", "</s>", "<unk>", NULL, NULL, NULL, NULL}},
     {"GemmaTokenizer", {"<bos>", "<eos>", "<unk>", NULL, "<pad>", NULL, "<mask>"}},
     {"BertTokenizer", {NULL, NULL, "[UNK]", "[SEP]", "[PAD]", "[CLS]", "[MASK]"}},

@@ -14,6 +14,7 @@ static const struct {
     {"GPT2Tokenizer", RLHF__FAMILY_GPT2, 1, "<|endoftext|>"},
     {"CodeGenTokenizer", RLHF__FAMILY_GPT2, 1, "<|endoftext|>"},
     {"Qwen2Tokenizer", RLHF__FAMILY_QWEN2, 0, NULL},
+    {"Qwen3_5Tokenizer", RLHF__FAMILY_QWEN2, 0, NULL},
     {"LlamaTokenizer", RLHF__FAMILY_LLAMA, 0, "<s>"},
     {"GemmaTokenizer", RLHF__FAMILY_GEMMA, 0, "<bos>"},
     {"PreTrainedTokenizer", RLHF__FAMILY_GPT2, 0, NULL},
@@ -50,6 +51,8 @@ const char *rlhf__tokenizer_loaded_class(const struct rlhf__tokenizer *tok, cons
     size_t at = class_at(name);
     if (!tok->has_json) return name;
     if (type && !strcmp(type, "qwen2")) return "Qwen2Tokenizer"; // whatever tokenizer_class says
+    if (type && !strcmp(type, "qwen3_5")) return "Qwen3_5Tokenizer"; // likewise
+    if (!name && type && !strcmp(type, "qwen3_5_text")) return "Qwen3_5Tokenizer";
     if (name && type && !strcmp(type, "mistral")) return "TokenizersBackend";
     if (!name && type && !strcmp(type, "gpt2")) return "GPT2Tokenizer";
     if (!name) return "TokenizersBackend"; // or Qwen2Tokenizer (qwen3): both lack a usual bos
@@ -75,7 +78,7 @@ rlhf_status rlhf__tokenizer_check_class(const struct rlhf__tokenizer *tok, const
     return rlhf__fail(
         err, RLHF_E_UNSUPPORTED,
         "tokenizer_class '%.60s' is not supported%s; allowed: GPT2Tokenizer, "
-        "CodeGenTokenizer and, with a tokenizer.json, Qwen2Tokenizer, LlamaTokenizer, "
-        "GemmaTokenizer, PreTrainedTokenizerFast and TokenizersBackend",
+        "CodeGenTokenizer and, with a tokenizer.json, Qwen2Tokenizer, Qwen3_5Tokenizer, "
+        "LlamaTokenizer, GemmaTokenizer, PreTrainedTokenizerFast and TokenizersBackend",
         name, tok->has_json ? "" : " without a tokenizer.json");
 }
