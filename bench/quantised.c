@@ -15,15 +15,21 @@ struct shape {
     const int32_t *formats; // up to a 0
 };
 
-static const int32_t of_k[] = {RLHF_FORMAT_Q4_K, RLHF_FORMAT_Q6_K, RLHF_FORMAT_Q8_0,
-                               RLHF_FORMAT_Q4_0, 0};
-static const int32_t of_32[] = {RLHF_FORMAT_Q4_1, RLHF_FORMAT_Q8_0, 0};
+static const int32_t of_k[] = {RLHF_FORMAT_Q4_K,
+                               RLHF_FORMAT_Q6_K,
+                               RLHF_FORMAT_Q8_0,
+                               RLHF_FORMAT_Q4_0,
+                               RLHF_FORMAT_Q5_0,
+                               RLHF_FORMAT_Q5_1,
+                               0};
+static const int32_t of_32[] = {RLHF_FORMAT_Q4_1, RLHF_FORMAT_Q8_0, RLHF_FORMAT_Q5_0,
+                                RLHF_FORMAT_Q5_1, 0};
 static const struct shape shapes[] = {
     {"Qwen3-4B", {2560, 4096, 2560, 9728}, {6144, 2560, 19456, 2560}, of_k},
     {"Llama-3.2-1B", {2048, 2048, 2048, 8192}, {3072, 2048, 16384, 2048}, of_k},
     {"SmolLM2-135M", {576, 576, 576, 1536}, {960, 576, 3072, 576}, of_32},
 };
-static const char *const names[] = {"f32", "Q8_0", "Q4_0", "Q4_1", "Q4_K", "Q6_K"};
+static const char *const names[] = {"f32", "Q8_0", "Q4_0", "Q4_1", "Q4_K", "Q6_K", "Q5_0", "Q5_1"};
 static const uint32_t row_counts[] = {1, 4, 32, 1024};
 
 // Weights of several layers, larger than the caches together. [0]: packed; [1]: quantised.

@@ -2,7 +2,7 @@
 #include "gguf_write/gguf_rope.h"
 
 #include "base/json.h"
-#include "weights/gguf_rotary.h"
+#include "weights/gguf_llama3.h"
 
 #include <math.h>
 #include <rlhf/exact.h>

@@ -2,35 +2,14 @@
 #include "weights/gguf_metadata.h"
 
 #include "base/buf.h"
+#include "weights/gguf_family.h"
 #include "weights/gguf_rotary.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_LAYERS = RLHF__GGUF_LAYERS, MAX_SIZE = 1 << 30 };
-
-struct reader {
-    const struct rlhf__gguf_file *file;
-    const char *arch; // llama.cpp's name, with which the keys begin
-    struct rlhf__gguf_shape shape;
-    json_t *config;
-    int32_t by_kind; // 1: layers with a window have positions of their own
-};
-
-static rlhf_status put(struct reader *r, const char *field, json_t *v, struct rlhf__error *err) {
-    return json_object_set_new(r->config, field, v) == 0
-               ? RLHF_OK
-               : RLHF__NOMEM(err, "out of memory for the config of %s", rlhf__gguf_path(r->file));
-}
-
-static const struct rlhf__gguf_value *find(const struct reader *r, const char *name) {
-    char key[96];
-    snprintf(key, sizeof key, "%s.%s", r->arch, name);
-    return rlhf__gguf_find(r->file, key);
-}
-
-static rlhf_status missing(const struct reader *r, const char *name, struct rlhf__error *err) {
+static rlhf_status missing(const struct rlhf__gguf_reader *r, const char *name,
+                           struct rlhf__error *err) {
     return rlhf__fail(err, RLHF_E_INVALID,
                       "%s: the key %s.%s is missing, which a model of this architecture needs",
                       rlhf__gguf_path(r->file), r->arch, name);
@@ -43,7 +22,7 @@ static int is_text(const char *text, size_t n, const char *other) {
 }
 
 // Refuses files that llama.cpp loads in addition to a model.
-static rlhf_status check_kind(const struct reader *r, struct rlhf__error *err) {
+static rlhf_status check_kind(const struct rlhf__gguf_reader *r, struct rlhf__error *err) {
     const struct rlhf__gguf_value *v = rlhf__gguf_find(r->file, "general.type");
     const char *text;
     size_t n;
@@ -62,7 +41,8 @@ static rlhf_status check_kind(const struct reader *r, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-static rlhf_status unknown_arch(const struct reader *r, const char *arch, struct rlhf__error *err) {
+static rlhf_status unknown_arch(const struct rlhf__gguf_reader *r, const char *arch,
+                                struct rlhf__error *err) {
     struct rlhf__buf known = RLHF__BUF_INIT;
     for (int32_t i = 0; i < RLHF__GGUF_N_FAMILIES; i++)
         rlhf__buf_printf(&known, "%s%s", i ? ", " : "", rlhf__gguf_arch(i));
@@ -72,7 +52,7 @@ static rlhf_status unknown_arch(const struct reader *r, const char *arch, struct
     return RLHF_E_UNSUPPORTED;
 }
 
-static rlhf_status read_arch(struct reader *r, struct rlhf__error *err) {
+static rlhf_status read_arch(struct rlhf__gguf_reader *r, struct rlhf__error *err) {
     const struct rlhf__gguf_value *v = rlhf__gguf_find(r->file, "general.architecture");
     const char *text = "", *class_name;
     char arch[64];
@@ -88,23 +68,23 @@ static rlhf_status read_arch(struct reader *r, struct rlhf__error *err) {
         if (*c < 0x20 || *c > 0x7E) *c = '?';
     if (r->shape.family < 0) return unknown_arch(r, arch, err);
     r->arch = rlhf__gguf_arch(r->shape.family);
-    v = find(r, "expert_count");
+    v = rlhf__gguf_key_find(r, "expert_count");
     int64_t experts = 0;
-    if (v) RLHF_TRY(rlhf__gguf_value_int(v, 0, MAX_SIZE, &experts, err));
+    if (v) RLHF_TRY(rlhf__gguf_value_int(v, 0, RLHF__GGUF_SIZE, &experts, err));
     if (experts > 0)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                           "%s: the key %s.expert_count is %lld; models of experts are not read",
                           rlhf__gguf_path(r->file), r->arch, (long long)experts);
     const char *type = rlhf__gguf_model_type(r->shape.family, &class_name);
-    RLHF_TRY(put(r, "architectures", json_pack("[s]", class_name), err));
-    return put(r, "model_type", json_string(type), err);
+    RLHF_TRY(rlhf__gguf_field_put(r, "architectures", json_pack("[s]", class_name), err));
+    return rlhf__gguf_field_put(r, "model_type", json_string(type), err);
 }
 
 // ---- sizes ----
 
-static rlhf_status size_of(const struct reader *r, const char *name, int64_t fallback, int64_t max,
-                           int32_t *out, struct rlhf__error *err) {
-    const struct rlhf__gguf_value *v = find(r, name);
+static rlhf_status size_of(const struct rlhf__gguf_reader *r, const char *name, int64_t fallback,
+                           int64_t max, int32_t *out, struct rlhf__error *err) {
+    const struct rlhf__gguf_value *v = rlhf__gguf_key_find(r, name);
     int64_t n = fallback;
     if (!v && fallback < 1) return missing(r, name, err);
     if (v) RLHF_TRY(rlhf__gguf_value_int(v, 1, max, &n, err));
@@ -113,17 +93,17 @@ static rlhf_status size_of(const struct reader *r, const char *name, int64_t fal
 }
 
 // LFM2 has a number for each layer, which is 0 for layers with a state.
-static rlhf_status read_key_heads(struct reader *r, struct rlhf__error *err) {
+static rlhf_status read_key_heads(struct rlhf__gguf_reader *r, struct rlhf__error *err) {
     struct rlhf__gguf_shape *s = &r->shape;
-    const struct rlhf__gguf_value *v = find(r, "attention.head_count_kv");
+    const struct rlhf__gguf_value *v = rlhf__gguf_key_find(r, "attention.head_count_kv");
     size_t n;
     if (!v || rlhf__gguf_value_type(v) != RLHF__GGUF_ARRAY)
-        return size_of(r, "attention.head_count_kv", s->heads, MAX_SIZE, &s->kv_heads, err);
+        return size_of(r, "attention.head_count_kv", s->heads, RLHF__GGUF_SIZE, &s->kv_heads, err);
     RLHF_TRY(rlhf__gguf_value_count(v, RLHF__GGUF_I64, &n, err));
     int good = n >= (size_t)s->layers;
     for (int32_t i = 0; good && i < s->layers; i++) {
         const int64_t heads = rlhf__gguf_item_int(v, (size_t)i);
-        good = heads >= 0 && heads <= MAX_SIZE &&
+        good = heads >= 0 && heads <= RLHF__GGUF_SIZE &&
                (heads == 0 || s->kv_heads == 0 || heads == s->kv_heads);
         if (heads > 0) s->kv_heads = (int32_t)heads;
         if (heads == 0 && s->family == RLHF__GGUF_LFM2) rlhf__gguf_set_state(&s->mix, i);
@@ -137,9 +117,9 @@ static rlhf_status read_key_heads(struct reader *r, struct rlhf__error *err) {
 }
 
 // The layers of Qwen3.5 with attention: every fourth, or what a key says.
-static rlhf_status read_states(struct reader *r, struct rlhf__error *err) {
+static rlhf_status read_states(struct rlhf__gguf_reader *r, struct rlhf__error *err) {
     struct rlhf__gguf_shape *s = &r->shape;
-    const struct rlhf__gguf_value *v = find(r, "attention.recurrent_layers");
+    const struct rlhf__gguf_value *v = rlhf__gguf_key_find(r, "attention.recurrent_layers");
     int32_t every = 4;
     size_t n = 0;
     if (v) RLHF_TRY(rlhf__gguf_value_count(v, RLHF__GGUF_BOOL, &n, err));
@@ -148,21 +128,21 @@ static rlhf_status read_states(struct reader *r, struct rlhf__error *err) {
             err, RLHF_E_INVALID,
             "%s: the key %s.attention.recurrent_layers has %zu elements for %d layers",
             rlhf__gguf_path(r->file), r->arch, n, (int)s->layers);
-    RLHF_TRY(size_of(r, "full_attention_interval", every, MAX_SIZE, &every, err));
+    RLHF_TRY(size_of(r, "full_attention_interval", every, RLHF__GGUF_SIZE, &every, err));
     for (int32_t i = 0; i < s->layers; i++)
         if (v ? rlhf__gguf_item_int(v, (size_t)i) != 0 : (i + 1) % every != 0)
             rlhf__gguf_set_state(&s->mix, i);
     return RLHF_OK;
 }
 
-static rlhf_status read_delta(struct reader *r, struct rlhf__error *err) {
+static rlhf_status read_delta(struct rlhf__gguf_reader *r, struct rlhf__error *err) {
     struct rlhf__gguf_mix *m = &r->shape.mix;
     int32_t inner;
-    RLHF_TRY(size_of(r, "ssm.conv_kernel", 0, MAX_SIZE, &m->taps, err));
-    RLHF_TRY(size_of(r, "ssm.state_size", 0, MAX_SIZE, &m->key_dim, err));
-    RLHF_TRY(size_of(r, "ssm.group_count", 0, MAX_SIZE, &m->key_heads, err));
-    RLHF_TRY(size_of(r, "ssm.time_step_rank", 0, MAX_SIZE, &m->value_heads, err));
-    RLHF_TRY(size_of(r, "ssm.inner_size", 0, MAX_SIZE, &inner, err));
+    RLHF_TRY(size_of(r, "ssm.conv_kernel", 0, RLHF__GGUF_SIZE, &m->taps, err));
+    RLHF_TRY(size_of(r, "ssm.state_size", 0, RLHF__GGUF_SIZE, &m->key_dim, err));
+    RLHF_TRY(size_of(r, "ssm.group_count", 0, RLHF__GGUF_SIZE, &m->key_heads, err));
+    RLHF_TRY(size_of(r, "ssm.time_step_rank", 0, RLHF__GGUF_SIZE, &m->value_heads, err));
+    RLHF_TRY(size_of(r, "ssm.inner_size", 0, RLHF__GGUF_SIZE, &inner, err));
     m->value_dim = inner / m->value_heads;
     if (inner % m->value_heads || m->value_heads % m->key_heads)
         return rlhf__fail(
@@ -174,9 +154,9 @@ static rlhf_status read_delta(struct reader *r, struct rlhf__error *err) {
 }
 
 // Layers behind the others that predict further tokens.
-static rlhf_status read_more(struct reader *r, struct rlhf__error *err) {
+static rlhf_status read_more(struct rlhf__gguf_reader *r, struct rlhf__error *err) {
     struct rlhf__gguf_shape *s = &r->shape;
-    const struct rlhf__gguf_value *v = find(r, "nextn_predict_layers");
+    const struct rlhf__gguf_value *v = rlhf__gguf_key_find(r, "nextn_predict_layers");
     int64_t more = 0;
     if (v) RLHF_TRY(rlhf__gguf_value_int(v, 0, s->layers - 1, &more, err));
     s->more = (int32_t)more;
@@ -184,22 +164,22 @@ static rlhf_status read_more(struct reader *r, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-static rlhf_status read_shape(struct reader *r, struct rlhf__error *err) {
+static rlhf_status read_shape(struct rlhf__gguf_reader *r, struct rlhf__error *err) {
     struct rlhf__gguf_shape *s = &r->shape;
     int32_t values = 0;
-    RLHF_TRY(size_of(r, "embedding_length", 0, MAX_SIZE, &s->width, err));
-    RLHF_TRY(size_of(r, "context_length", 0, MAX_SIZE, &s->context, err));
-    RLHF_TRY(size_of(r, "feed_forward_length", 0, MAX_SIZE, &s->mlp, err));
-    RLHF_TRY(size_of(r, "block_count", 0, MAX_LAYERS, &s->layers, err));
-    RLHF_TRY(size_of(r, "attention.head_count", 0, MAX_SIZE, &s->heads, err));
+    RLHF_TRY(size_of(r, "embedding_length", 0, RLHF__GGUF_SIZE, &s->width, err));
+    RLHF_TRY(size_of(r, "context_length", 0, RLHF__GGUF_SIZE, &s->context, err));
+    RLHF_TRY(size_of(r, "feed_forward_length", 0, RLHF__GGUF_SIZE, &s->mlp, err));
+    RLHF_TRY(size_of(r, "block_count", 0, RLHF__GGUF_LAYERS, &s->layers, err));
+    RLHF_TRY(size_of(r, "attention.head_count", 0, RLHF__GGUF_SIZE, &s->heads, err));
     if (s->family == RLHF__GGUF_QWEN35) RLHF_TRY(read_more(r, err));
     RLHF_TRY(read_key_heads(r, err));
     if (s->family == RLHF__GGUF_QWEN35) RLHF_TRY(read_delta(r, err));
     if (s->family == RLHF__GGUF_LFM2)
-        RLHF_TRY(size_of(r, "shortconv.l_cache", 0, MAX_SIZE, &s->mix.taps, err));
+        RLHF_TRY(size_of(r, "shortconv.l_cache", 0, RLHF__GGUF_SIZE, &s->mix.taps, err));
     const int32_t even = s->heads > 0 && s->width > s->heads ? s->width / s->heads : 1;
-    RLHF_TRY(size_of(r, "attention.key_length", even, MAX_SIZE, &s->head_dim, err));
-    RLHF_TRY(size_of(r, "attention.value_length", s->head_dim, MAX_SIZE, &values, err));
+    RLHF_TRY(size_of(r, "attention.key_length", even, RLHF__GGUF_SIZE, &s->head_dim, err));
+    RLHF_TRY(size_of(r, "attention.value_length", s->head_dim, RLHF__GGUF_SIZE, &values, err));
     if (values != s->head_dim)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                           "%s: heads of %d elements of keys and %d of values (%s.attention."
@@ -209,7 +189,7 @@ static rlhf_status read_shape(struct reader *r, struct rlhf__error *err) {
 }
 
 // The rows of the embedding count, because files with added tokens may have another vocab_size.
-static rlhf_status put_vocab(struct reader *r, struct rlhf__error *err) {
+static rlhf_status put_vocab(struct rlhf__gguf_reader *r, struct rlhf__error *err) {
     const struct rlhf__tensor *t = rlhf__gguf_tensor_find(r->file, "token_embd.weight");
     if (!t || t->ndim != 2)
         return rlhf__fail(err, RLHF_E_INVALID,
@@ -217,14 +197,14 @@ static rlhf_status put_vocab(struct reader *r, struct rlhf__error *err) {
                           "file of a language model?",
                           rlhf__gguf_path(r->file));
     r->shape.vocab = t->shape[0];
-    return put(r, "vocab_size", json_integer(t->shape[0]), err);
+    return rlhf__gguf_field_put(r, "vocab_size", json_integer(t->shape[0]), err);
 }
 
 // ---- fields of the table ----
 
-static rlhf_status put_key(struct reader *r, const struct rlhf__gguf_key *k,
+static rlhf_status put_key(struct rlhf__gguf_reader *r, const struct rlhf__gguf_key *k,
                            struct rlhf__error *err) {
-    const struct rlhf__gguf_value *v = find(r, k->key);
+    const struct rlhf__gguf_value *v = rlhf__gguf_key_find(r, k->key);
     const struct {
         const char *field;
         int64_t value;
@@ -233,19 +213,19 @@ static rlhf_status put_key(struct reader *r, const struct rlhf__gguf_key *k,
                  {"num_hidden_layers", r->shape.layers}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strcmp(k->field, known[i].field) == 0)
-            return put(r, k->field, json_integer(known[i].value), err);
+            return rlhf__gguf_field_put(r, k->field, json_integer(known[i].value), err);
     if (!v && k->missing == 0) return missing(r, k->key, err);
     if (k->is_float) {
         double x = k->missing;
         if (v) RLHF_TRY(rlhf__gguf_value_num(v, &x, err));
-        return put(r, k->field, json_real(x), err);
+        return rlhf__gguf_field_put(r, k->field, json_real(x), err);
     }
     int64_t n = (int64_t)k->missing;
-    if (v) RLHF_TRY(rlhf__gguf_value_int(v, 1, MAX_SIZE, &n, err));
-    return put(r, k->field, json_integer(n), err);
+    if (v) RLHF_TRY(rlhf__gguf_value_int(v, 1, RLHF__GGUF_SIZE, &n, err));
+    return rlhf__gguf_field_put(r, k->field, json_integer(n), err);
 }
 
-static rlhf_status put_keys(struct reader *r, struct rlhf__error *err) {
+static rlhf_status put_keys(struct rlhf__gguf_reader *r, struct rlhf__error *err) {
     const struct rlhf__gguf_key *k;
     for (size_t i = 0; (k = rlhf__gguf_key(i)) != NULL; i++)
         if (k->families >> r->shape.family & 1 && strcmp(k->key, "vocab_size") != 0)
@@ -253,136 +233,10 @@ static rlhf_status put_keys(struct reader *r, struct rlhf__error *err) {
     return put_vocab(r, err);
 }
 
-// ---- fields by family ----
-
-static int has_tensor(const struct reader *r, const char *name) {
-    return rlhf__gguf_tensor_find(r->file, name) != NULL;
-}
-
-// The kinds of layers: `state` for those with a state.
-static rlhf_status put_kinds(struct reader *r, const char *state, struct rlhf__error *err) {
-    const struct rlhf__gguf_shape *s = &r->shape;
-    json_t *types = json_array();
-    int bad = !types;
-    for (int32_t i = 0; i < s->layers && !bad; i++)
-        bad = json_array_append_new(
-            types, json_string(rlhf__gguf_has_state(&s->mix, i) ? state : "full_attention"));
-    const rlhf_status st = put(r, "layer_types", bad ? NULL : types, err);
-    if (bad) json_decref(types);
-    return st;
-}
-
-static rlhf_status put_lfm(struct reader *r, struct rlhf__error *err) {
-    RLHF_TRY(put_kinds(r, "conv", err));
-    RLHF_TRY(put(r, "num_key_value_heads", json_integer(r->shape.kv_heads), err));
-    RLHF_TRY(put(r, "conv_bias", json_false(), err));
-    return put(r, "block_auto_adjust_ff_dim", json_false(), err); // the file has the real width
-}
-
-static rlhf_status put_qwen35(struct reader *r, struct rlhf__error *err) {
-    RLHF_TRY(put_kinds(r, "linear_attention", err));
-    return put(r, "linear_value_head_dim", json_integer(r->shape.mix.value_dim), err);
-}
-
-static rlhf_status put_windows(struct reader *r, struct rlhf__error *err) {
-    const struct rlhf__gguf_shape *s = &r->shape;
-    json_t *types = json_array();
-    int bad = !types;
-    for (int32_t i = 0; i < s->layers && !bad; i++)
-        bad = json_array_append_new(types, json_string(rlhf__gguf_has_window(s->family, i)
-                                                           ? "sliding_attention"
-                                                           : "full_attention"));
-    const rlhf_status st = put(r, "layer_types", bad ? NULL : types, err);
-    if (bad) json_decref(types);
-    return st;
-}
-
-static rlhf_status put_gemma(struct reader *r, struct rlhf__error *err) {
-    const struct rlhf__gguf_shape *s = &r->shape;
-    const double divisor =
-        rlhf__gguf_score_divisor(s->family, s->layers, (double)s->width, s->heads, s->head_dim);
-    RLHF_TRY(put_windows(r, err));
-    const struct rlhf__gguf_value *cap = find(r, "final_logit_softcapping");
-    double x = 0; // the table has the cap of gemma2
-    if (cap) RLHF_TRY(rlhf__gguf_value_num(cap, &x, err));
-    if (x > 0) RLHF_TRY(put(r, "final_logit_softcapping", json_real(x), err));
-    RLHF_TRY(put(r, "hidden_activation", json_string("gelu_pytorch_tanh"), err));
-    return put(r, "query_pre_attn_scalar",
-               divisor == floor(divisor) ? json_integer((json_int_t)divisor) : json_real(divisor),
-               err);
-}
-
-// The window of Phi-3; 0: none.
-static rlhf_status put_phi(struct reader *r, struct rlhf__error *err) {
-    const struct rlhf__gguf_value *v = find(r, "attention.sliding_window");
-    int64_t n = 0;
-    if (v) RLHF_TRY(rlhf__gguf_value_int(v, 0, MAX_SIZE, &n, err));
-    return put(r, "sliding_window", n > 0 ? json_integer(n) : json_null(), err);
-}
-
-// An OLMo 2 with windows is an olmo3 of transformers.
-static rlhf_status put_olmo(struct reader *r, struct rlhf__error *err) {
-    const struct rlhf__gguf_value *v = find(r, "attention.sliding_window");
-    int64_t n = 0;
-    if (v) RLHF_TRY(rlhf__gguf_value_int(v, 0, MAX_SIZE, &n, err));
-    if (!n) return RLHF_OK;
-    r->by_kind = 1;
-    RLHF_TRY(put(r, "model_type", json_string("olmo3"), err));
-    RLHF_TRY(put(r, "architectures", json_pack("[s]", "Olmo3ForCausalLM"), err));
-    RLHF_TRY(put(r, "sliding_window", json_integer(n), err));
-    return put_windows(r, err);
-}
-
-// A Granite 4 whose layers see no positions is a granitemoehybrid of transformers.
-static rlhf_status put_granite(struct reader *r, struct rlhf__error *err) {
-    const struct rlhf__gguf_value *v = find(r, "rope.scaling.finetuned");
-    int rotates = 1;
-    if (v) RLHF_TRY(rlhf__gguf_value_bool(v, &rotates, err));
-    r->shape.hybrid = !rotates;
-    if (rotates) return RLHF_OK;
-    json_t *types = json_array();
-    int bad = !types;
-    for (int32_t i = 0; i < r->shape.layers && !bad; i++)
-        bad = json_array_append_new(types, json_string("attention"));
-    const rlhf_status st = put(r, "layer_types", bad ? NULL : types, err);
-    if (bad) json_decref(types);
-    RLHF_TRY(st);
-    RLHF_TRY(put(r, "model_type", json_string("granitemoehybrid"), err));
-    RLHF_TRY(put(r, "architectures", json_pack("[s]", "GraniteMoeHybridForCausalLM"), err));
-    RLHF_TRY(put(r, "num_local_experts", json_integer(0), err));
-    RLHF_TRY(put(r, "position_embedding_type", json_null(), err));
-    json_t *width = json_object_get(r->config, "intermediate_size");
-    return put(r, "shared_intermediate_size", json_incref(width), err);
-}
-
-static rlhf_status put_biases(struct reader *r, struct rlhf__error *err) {
-    const int32_t f = r->shape.family;
-    const int attention = f == RLHF__GGUF_LLAMA || f == RLHF__GGUF_GRANITE;
-    if (attention && has_tensor(r, "blk.0.attn_q.bias"))
-        RLHF_TRY(put(r, "attention_bias", json_true(), err));
-    if (attention && has_tensor(r, "blk.0.ffn_gate.bias"))
-        RLHF_TRY(put(r, "mlp_bias", json_true(), err));
-    return RLHF_OK;
-}
-
-static rlhf_status put_family(struct reader *r, struct rlhf__error *err) {
-    const int32_t f = r->shape.family;
-    if (rlhf__gguf_is_gemma(f)) return put_gemma(r, err);
-    if (f == RLHF__GGUF_GPT2) return put(r, "activation_function", json_string("gelu_new"), err);
-    if (f == RLHF__GGUF_LFM2) return put_lfm(r, err);
-    RLHF_TRY(put(r, "hidden_act", json_string("silu"), err));
-    if (f == RLHF__GGUF_QWEN35) return put_qwen35(r, err);
-    if (f == RLHF__GGUF_PHI3) return put_phi(r, err);
-    if (f == RLHF__GGUF_OLMO2) return put_olmo(r, err);
-    if (f == RLHF__GGUF_SMOLLM3) RLHF_TRY(put(r, "no_rope_layer_interval", json_integer(4), err));
-    if (f == RLHF__GGUF_GRANITE) RLHF_TRY(put_granite(r, err));
-    return put_biases(r, err);
-}
-
 // ---- token ids ----
 
 // Ids outside of the vocabulary are left out.
-static rlhf_status put_ids(struct reader *r, struct rlhf__error *err) {
+static rlhf_status put_ids(struct rlhf__gguf_reader *r, struct rlhf__error *err) {
     static const char *const ids[][2] = {{"bos_token_id", "tokenizer.ggml.bos_token_id"},
                                          {"eos_token_id", "tokenizer.ggml.eos_token_id"},
                                          {"pad_token_id", "tokenizer.ggml.padding_token_id"},
@@ -392,18 +246,18 @@ static rlhf_status put_ids(struct reader *r, struct rlhf__error *err) {
         const struct rlhf__gguf_value *v = rlhf__gguf_find(r->file, ids[i][1]);
         int64_t id = -1;
         if (v) RLHF_TRY(rlhf__gguf_value_int(v, INT64_MIN, INT64_MAX, &id, err));
-        if (id >= 0 && id < n) RLHF_TRY(put(r, ids[i][0], json_integer(id), err));
+        if (id >= 0 && id < n) RLHF_TRY(rlhf__gguf_field_put(r, ids[i][0], json_integer(id), err));
     }
     return RLHF_OK;
 }
 
 // ---- all of it ----
 
-static rlhf_status read_all(struct reader *r, struct rlhf__error *err) {
+static rlhf_status read_all(struct rlhf__gguf_reader *r, struct rlhf__error *err) {
     RLHF_TRY(read_arch(r, err));
     RLHF_TRY(read_shape(r, err));
     RLHF_TRY(put_keys(r, err));
-    RLHF_TRY(put_family(r, err));
+    RLHF_TRY(rlhf__gguf_family_put(r, err));
     const int32_t f = r->shape.family;
     if (f != RLHF__GGUF_GPT2) {
         const struct rlhf__gguf_positions p = {r->file,
@@ -415,12 +269,13 @@ static rlhf_status read_all(struct reader *r, struct rlhf__error *err) {
         RLHF_TRY(rlhf__gguf_rotary(&p, r->config, err));
     }
     RLHF_TRY(put_ids(r, err));
-    return put(r, "tie_word_embeddings", json_boolean(!has_tensor(r, "output.weight")), err);
+    return rlhf__gguf_field_put(r, "tie_word_embeddings",
+                                json_boolean(!rlhf__gguf_has_tensor(r, "output.weight")), err);
 }
 
 rlhf_status rlhf__gguf_config(const struct rlhf__gguf_file *file, struct rlhf__gguf_shape *shape,
                               json_t **config, struct rlhf__error *err) {
-    struct reader r = {.file = file, .arch = "", .config = json_object()};
+    struct rlhf__gguf_reader r = {.file = file, .arch = "", .config = json_object()};
     *config = NULL;
     const rlhf_status st =
         r.config ? read_all(&r, err)

@@ -7,15 +7,6 @@
 
 #include <jansson.h>
 
-// llama.cpp's divisor of frequency i in positions of type llama3: 1 for wavelengths below context /
-// high, `factor` for those above context / low, and between 1 and `factor` for the others. The
-// frequency is theta^(-2 i / dim). transformers' modeling_rope_utils.py has the formula. [any]
-struct rlhf__gguf_llama3 {
-    double theta, context, factor, low, high;
-    int32_t dim;
-};
-float rlhf__gguf_llama3_divisor(const struct rlhf__gguf_llama3 *r, int32_t i);
-
 // The file and what its other keys say.
 struct rlhf__gguf_positions {
     const struct rlhf__gguf_file *file;
