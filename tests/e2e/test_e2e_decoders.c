@@ -95,6 +95,34 @@ static const char olmo3[] =
     "{\"rope_type\": \"yarn\", \"factor\": 4.0, \"original_max_position_embeddings\": 16, "
     "\"attention_factor\": 1.1386294361119891, \"beta_fast\": 32, \"beta_slow\": 1}}\n";
 
+// LFM2, with the settings of the published files: a convolution, then attention.
+static const char lfm2[] =
+    "{\"model_type\": \"lfm2\", \"architectures\": [\"Lfm2ForCausalLM\"], "
+    "\"vocab_size\": 260, \"hidden_size\": 32, \"num_hidden_layers\": 2, "
+    "\"max_position_embeddings\": 64, \"bos_token_id\": 259, \"eos_token_id\": 259, "
+    "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"num_heads\": 4, "
+    "\"block_auto_adjust_ff_dim\": true, \"block_dim\": 32, \"block_ff_dim\": 60, "
+    "\"block_ffn_dim_multiplier\": 1.0, \"block_multiple_of\": 16, \"block_norm_eps\": 1e-05, "
+    "\"block_use_swiglu\": true, \"conv_L_cache\": 3, \"conv_bias\": false, \"conv_dim\": 32, "
+    "\"full_attn_idxs\": [1], \"norm_eps\": 1e-05, \"tie_embedding\": true, "
+    "\"rope_theta\": 1000000.0, \"theta\": 1000000.0}\n";
+
+// A Qwen3.5 that also reads images: the delta rule, then attention with gates, of which a quarter
+// of each head is rotated.
+static const char qwen3_5[] =
+    "{\"model_type\": \"qwen3_5\", \"architectures\": [\"Qwen3_5ForConditionalGeneration\"], "
+    "\"image_token_id\": 257, \"tie_word_embeddings\": true, \"text_config\": {\"model_type\": "
+    "\"qwen3_5_text\", " SHAPE
+    ", \"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"head_dim\": 16, "
+    "\"attention_bias\": false, \"attn_output_gate\": true, \"full_attention_interval\": 2, "
+    "\"layer_types\": [\"linear_attention\", \"full_attention\"], "
+    "\"linear_conv_kernel_dim\": 4, \"linear_key_head_dim\": 16, "
+    "\"linear_value_head_dim\": 16, \"linear_num_key_heads\": 2, "
+    "\"linear_num_value_heads\": 4, \"mamba_ssm_dtype\": \"float32\", "
+    "\"mtp_num_hidden_layers\": 1, \"rope_parameters\": {\"mrope_interleaved\": true, "
+    "\"mrope_section\": [1, 1, 0], \"partial_rotary_factor\": 0.25, \"rope_theta\": 10000000, "
+    "\"rope_type\": \"default\"}}, \"vision_config\": {\"hidden_size\": 8}}\n";
+
 static void done(struct e2e *t, int status) {
     if (status) fail_msg("exit %d\n%s", status, t->out);
 }
@@ -103,7 +131,7 @@ static int models(void **state) {
     if (e2e_setup(state)) return 1;
     struct e2e *t = *state;
     done(t, e2e_shell(t, "for m in llama qwen2 qwen3 mistral smollm3 granite gemma3 gemma2 phi3 "
-                         "olmo2 olmo3; do "
+                         "olmo2 olmo3 lfm2 qwen3_5; do "
                          "cp -r model $m; done"));
     e2e_write(t, "llama/config.json", llama);
     e2e_write(t, "qwen3/config.json", qwen3);
@@ -116,6 +144,8 @@ static int models(void **state) {
     e2e_write(t, "phi3/config.json", phi3);
     e2e_write(t, "olmo2/config.json", olmo2);
     e2e_write(t, "olmo3/config.json", olmo3);
+    e2e_write(t, "lfm2/config.json", lfm2);
+    e2e_write(t, "qwen3_5/config.json", qwen3_5);
     e2e_write(
         t, "pairs.jsonl",
         "{\"prompt\": \"the film\", \"chosen\": \" was good.\", \"rejected\": \" was bad\"}\n"
@@ -216,6 +246,20 @@ static void olmo_runs(void **state) {
 static void olmo2_judges(void **state) { judges_of(*state, "olmo2"); }
 static void olmo3_judges(void **state) { judges_of(*state, "olmo3"); }
 
+static void lfm2_runs(void **state) { runs_of(*state, "lfm2"); }
+static void qwen3_5_runs(void **state) {
+    runs_of(*state, "qwen3_5");
+    e2e_shell(*state, "cat policy/config.json");
+    e2e_says(*state, "\"qwen3_5_text\"");
+    e2e_says(*state, "\"Qwen3_5ForCausalLM\"");
+}
+static void lfm2_judges(void **state) { judges_of(*state, "lfm2"); }
+static void qwen3_5_judges(void **state) {
+    judges_of(*state, "qwen3_5");
+    e2e_shell(*state, "cat c/checkpoints/latest/config.json");
+    e2e_says(*state, "\"Qwen3_5TextForSequenceClassification\"");
+}
+
 // Checkpoints and exports keep every field of config.json. Some versions of transformers halved
 // the window at each save.
 static void settings_stay(void **state) {
@@ -272,6 +316,10 @@ static void refused(void **state) {
          "sliding_window is -1; it must be null or an integer of at least 1"},
         {"phi3", "s/\"partial_rotary_factor\": 0.5/\"partial_rotary_factor\": -1/",
          "partial_rotary_factor -1 rotates -8 elements of a head of 8"},
+        {"lfm2", "s/\"conv_L_cache\": 3/\"conv_L_cache\": 16/",
+         "conv_L_cache 16 is not implemented"},
+        {"qwen3_5", "s/\"linear_attention\"/\"conv\"/",
+         "layer_types has \"conv\" for layer 0, which this model_type does not have"},
         {"olmo3", "s/500000/100/", "rope_theta is 100, and it is not clear"},
         {"qwen3", "s/\"qwen3\"/\"qwen3_moe\"/",
          "model_type 'qwen3_moe' is not supported; supported: distilbert, gemma2, gemma3_text, "
@@ -313,12 +361,13 @@ static void null_is_not_missing(void **state) {
 
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, models, e2e_teardown)
-    const struct CMUnitTest tests[] = {T(llama_runs),    T(qwen_runs),      T(smollm3_runs),
-                                       T(granite_runs),  T(windows_run),    T(llama_judges),
-                                       T(qwen_judges),   T(smollm3_judges), T(granite_judges),
-                                       T(gemma3_runs),   T(gemma3_judges),  T(gemma2_runs),
-                                       T(gemma2_judges), T(phi3_runs),      T(phi3_judges),
-                                       T(olmo_runs),     T(olmo2_judges),   T(olmo3_judges),
-                                       T(settings_stay), T(refused),        T(null_is_not_missing)};
+    const struct CMUnitTest tests[] = {
+        T(llama_runs),         T(qwen_runs),      T(smollm3_runs),  T(granite_runs),
+        T(windows_run),        T(llama_judges),   T(qwen_judges),   T(smollm3_judges),
+        T(granite_judges),     T(gemma3_runs),    T(gemma3_judges), T(gemma2_runs),
+        T(gemma2_judges),      T(phi3_runs),      T(phi3_judges),   T(olmo_runs),
+        T(olmo2_judges),       T(olmo3_judges),   T(lfm2_runs),     T(lfm2_judges),
+        T(qwen3_5_runs),       T(qwen3_5_judges), T(settings_stay), T(refused),
+        T(null_is_not_missing)};
     return cmocka_run_group_tests_name("e2e_decoders", tests, NULL, NULL);
 }

@@ -25,7 +25,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 GOLDEN = os.path.join(HERE, "golden.txt")
 LEVELS = ("amx", "avx512_bf16", "avx512", "avx2", "baseline", "neon")
 # jobs that `baseline` runs too; it takes ten times as long as avx2
-SMALL = ("llama", "qwen3", "smollm3", "window", "granite", "gemma3", "gemma2", "phi3", "olmo2", "olmo3", "quantised")
+SMALL = ("llama", "qwen3", "smollm3", "window", "granite", "gemma3", "gemma2", "phi3", "olmo2", "olmo3", "lfm2", "qwen3_5", "quantised")
 
 SAMPLED = "--set batch.size=8 --set sampling.max_new_tokens=12 --phases 2"
 ROWS = "--set batch.size=8 --phases 2"
@@ -38,7 +38,8 @@ QUANTISED = f"--prompts prompts.jsonl --reward python.so:file=reward.py,function
 BEFORE = {job: f"--algo sft.so --policy {model} --data texts.jsonl --phases 1 --set batch.size=8 {RANDOM} {BOS}"
           for job, model in (("llama", "llama"), ("smollm3_low_rank", "smollm3"), ("granite_low_rank", "granite"),
                             ("gemma3_low_rank", "gemma3"), ("gemma2_low_rank", "gemma2"), ("phi3_low_rank", "phi3"),
-                            ("olmo2_low_rank", "olmo2"), ("olmo3_low_rank", "olmo3"))}
+                            ("olmo2_low_rank", "olmo2"), ("olmo3_low_rank", "olmo3"),
+                            ("qwen3_5_low_rank", "qwen3_5"))}
 JOBS = {
     "ppo": f"--algo ppo.so --reward imdb.so {SAMPLED}",
     "grpo": f"--algo grpo.so --reward imdb.so {SAMPLED} --set algo.group_size=4 "
@@ -87,6 +88,12 @@ JOBS = {
              f"{RANDOM} {BOS} --set algo.group_size=4",
     "olmo3_low_rank": f"--algo ppo.so --policy trained --prompts prompts.jsonl --reward python.so:file=reward.py,function=score "
                       f"{LONG} --set policy.adapter.rank=4 {BOS}",
+    "lfm2": f"--algo grpo.so --policy lfm2 --prompts prompts.jsonl --reward python.so:file=reward.py,function=score {LONG} "
+            f"{RANDOM} {BOS} --set algo.group_size=4",
+    "qwen3_5": f"--algo grpo.so --policy qwen3_5 --prompts prompts.jsonl --reward python.so:file=reward.py,function=score {LONG} "
+               f"{RANDOM} {BOS} --set algo.group_size=4",
+    "qwen3_5_low_rank": f"--algo ppo.so --policy trained --prompts prompts.jsonl --reward python.so:file=reward.py,function=score "
+                        f"{LONG} --set policy.adapter.rank=4 {BOS}",
 }
 QUIET = "--set log.tensorboard=false --set log.samples_every=1 --out run"
 
@@ -141,6 +148,15 @@ OLMO3 = {"model_type": "olmo3", "architectures": ["Olmo3ForCausalLM"], "intermed
          "rope_parameters": {
              "sliding_attention": {"rope_type": "default", "rope_theta": 1e3},
              "full_attention": {"rope_type": "yarn", "rope_theta": 1e4, "factor": 4.0, "original_max_position_embeddings": 16}}}
+# Two convolutions around attention; biases
+LFM2 = {"model_type": "lfm2", "architectures": ["Lfm2ForCausalLM"], "intermediate_size": 900, "block_multiple_of": 100, "num_hidden_layers": 3,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "layer_types": ["conv", "full_attention", "conv"], "conv_bias": True,
+        "norm_eps": 1e-5, "rope_theta": 1e5}
+# The delta rule, with two value heads for each key head, and attention with gates and a part of each head rotated
+QWEN3_5 = {"model_type": "qwen3_5_text", "architectures": ["Qwen3_5ForCausalLM"], "intermediate_size": 600, "num_attention_heads": 4,
+           "num_key_value_heads": 2, "head_dim": 32, "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 32,
+           "linear_value_head_dim": 48, "layer_types": ["linear_attention", "full_attention"], "tie_word_embeddings": True,
+           "rope_parameters": {"rope_type": "default", "rope_theta": 1e5, "partial_rotary_factor": 0.5, "mrope_section": [4, 2, 2]}}
 
 
 def write_lines(path, lines):
@@ -164,7 +180,7 @@ def prepare(build, where):
         gpt2 = json.load(f)
     for name, config in (("llama", LLAMA), ("qwen3", QWEN3), ("smollm3", SMOLLM3), ("mistral", MISTRAL), ("qwen2", QWEN2),
                          ("granite", GRANITE), ("gemma3", GEMMA3), ("gemma2", GEMMA2), ("phi3", PHI3), ("olmo2", OLMO2),
-                         ("olmo3", OLMO3)):
+                         ("olmo3", OLMO3), ("lfm2", LFM2), ("qwen3_5", QWEN3_5)):
         shutil.copytree(source, f"{where}/{name}")
         ids = {k: gpt2[k] for k in ("vocab_size", "bos_token_id", "eos_token_id") if k in gpt2}
         with open(f"{where}/{name}/config.json", "w") as f:

@@ -148,11 +148,10 @@ static const struct setting vaultgemma[] = {
 const struct setting gemma2_score[] = {
     CAPPED, {"final_logit_softcapping", "2"}, {"pad_token_id", "29"}, END};
 
-#define LFM2 SHAPE, {"num_attention_heads", "4"}, {"num_key_value_heads", "2"}
 const struct setting tiny_lfm2[] = {
-    LFM2, {"layer_types", "conv,full_attention"}, {"block_auto_adjust_ff_dim", "0"}, END};
+    TINY, {"layer_types", "conv,full_attention"}, {"block_auto_adjust_ff_dim", "0"}, END};
 const struct setting biased_lfm2[] = {
-    LFM2, {"full_attn_idxs", "0"}, {"conv_bias", "1"}, {"conv_L_cache", "4"}, {"block_ff_dim", "29"},
+    TINY, {"full_attn_idxs", "0"}, {"conv_bias", "1"}, {"conv_L_cache", "4"}, {"block_ff_dim", "29"},
     {"block_multiple_of", "6"}, {"block_ffn_dim_multiplier", "1.1"}, {"tie_embedding", "false"},
     {"norm_eps", "1e-3"}, {"rope_theta", "100"}, END};
 #define DELTA                                                                                      \

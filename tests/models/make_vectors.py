@@ -198,7 +198,6 @@ def phi(original, short, long, **more):
 
 
 # A layer with a convolution or the delta rule, and one with attention.
-LFM2 = dict(TINY, num_attention_heads=4, num_key_value_heads=2)
 QWEN3_5 = dict(WIDE, linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=8, linear_value_head_dim=6)
 
 
@@ -259,10 +258,10 @@ DECODERS = {
     "olmo2": (hf.Olmo2ForCausalLM, hf.Olmo2Config(**WIDE, attention_bias=True, rms_norm_eps=1e-3)),
     "olmo2_tied": (hf.Olmo2ForCausalLM, hf.Olmo2Config(**TINY, tie_word_embeddings=True, rope_theta=1000.0)),
     "lfm2": (hf.Lfm2ForCausalLM, hf.Lfm2Config(
-        **LFM2, layer_types=["conv", "full_attention"], block_auto_adjust_ff_dim=False)),
+        **TINY, layer_types=["conv", "full_attention"], block_auto_adjust_ff_dim=False)),
     # the older form; the MLP is 24 wide
     "lfm2_bias": (hf.Lfm2ForCausalLM, hf.Lfm2Config(
-        **LFM2, full_attn_idxs=[0], conv_bias=True, conv_L_cache=4, block_ff_dim=29, block_multiple_of=6,
+        **TINY, full_attn_idxs=[0], conv_bias=True, conv_L_cache=4, block_ff_dim=29, block_multiple_of=6,
         block_ffn_dim_multiplier=1.1, tie_embedding=False, norm_eps=1e-3, rope_theta=100.0)),
     "qwen3_5": (hf.Qwen3_5ForCausalLM, hf.Qwen3_5TextConfig(**QWEN3_5, full_attention_interval=2)),
     "qwen3_5_bias": (hf.Qwen3_5ForCausalLM, hf.Qwen3_5TextConfig(

@@ -158,7 +158,7 @@ struct backend backend_open(const char *name, uint32_t threads, uint32_t guard) 
 
 int plugin_fits(const rlhf_compute *c, const char *plugin) {
     const int needs = !strcmp(plugin, "lfm2") || !strcmp(plugin, "qwen3_5_text");
-    return !needs || RLHF_COMPUTE_HAS(c, multiply_bwd);
+    return !needs || strncmp(c->name, "cuda", 4) != 0 || RLHF_COMPUTE_HAS(c, multiply_bwd);
 }
 
 int backend_is_slow(void) {

@@ -34,8 +34,8 @@ void backend_close(struct backend *b);
 // then skip wide shapes and other numbers of threads.
 int backend_is_slow(void);
 
-// 1 if the table has the operations that the plugin needs. A backend may lack those of layers with
-// a state.
+// 1 if the table has the operations that the plugin needs. On a GPU it may lack those of layers
+// with a state.
 int plugin_fits(const rlhf_compute *c, const char *plugin);
 
 // One field of config.json.

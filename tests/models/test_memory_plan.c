@@ -38,6 +38,16 @@ static int setup(void **state) {
               "\"num_key_value_heads\": 2, \"rms_norm_eps\": 1e-05, \"hidden_act\": \"silu\", "
               "\"initializer_range\": 0.02, \"tie_word_embeddings\": false, "
               "\"rope_theta\": 10000.0, \"bos_token_id\": 259, \"eos_token_id\": 259}\n");
+#define NARROW                                                                                     \
+    "\"vocab_size\": 260, \"max_position_embeddings\": 64, \"hidden_size\": 32, "                  \
+    "\"intermediate_size\": 48, \"num_hidden_layers\": 2, \"num_attention_heads\": 4, "            \
+    "\"num_key_value_heads\": 2, \"bos_token_id\": 259, \"eos_token_id\": 259}\n"
+    e2e_write(f->files, "as_lfm2.json",
+              "{\"model_type\": \"lfm2\", \"full_attn_idxs\": [1], " NARROW);
+    e2e_write(f->files, "as_qwen3_5.json",
+              "{\"model_type\": \"qwen3_5_text\", \"full_attention_interval\": 2, \"head_dim\": 8, "
+              "\"linear_num_key_heads\": 1, \"linear_num_value_heads\": 2, "
+              "\"linear_key_head_dim\": 16, \"linear_value_head_dim\": 24, " NARROW);
     e2e_write(f->files, "quantised.json",
               "{\"model_type\": \"llama\", \"hidden_size\": 256, \"num_hidden_layers\": 2, "
               "\"intermediate_size\": 256, \"num_attention_heads\": 4, \"num_key_value_heads\": 2, "
@@ -47,7 +57,8 @@ static int setup(void **state) {
     if (e2e_shell(f->files, "command -v python3") != 0) print_message("without python3\n");
     return e2e_shell(
                f->files,
-               "cp -r model llama && mv as_llama.json llama/config.json && "
+               "for m in llama lfm2 qwen3_5; do cp -r model $m && mv as_$m.json $m/config.json || "
+               "exit 1; done && "
                "{ ! command -v python3 || python3 \"$RLHF_SOURCE_DIR/tests/exact/gguf_model.py\" "
                "quantised.gguf \"$RLHF_BUILD_DIR/tests/hf/dirs/gpt2/tokenizer.json\" "
                "quantised.json q=Q4_0,v=Q6_K,up=Q5_0,head=Q6_K,*=Q4_K; }") ||
@@ -144,6 +155,20 @@ static void same(uint64_t counted, uint64_t real, const char *what) {
                  (unsigned long long)real);
 }
 
+// Bytes of a session's keys, values and states, with two slots of 40 tokens.
+static uint64_t cache_of(const char *dir, int32_t dtype) {
+    const uint64_t size = rlhf_dtype_size(dtype);
+    const uint64_t keys = strstr(dir, ".gguf")    ? 2 * 64
+                          : strstr(dir, "/model") ? 32
+                                                  : 32 / 2; // of all heads
+    const uint64_t layer = (uint64_t)2 * 2 * 40 * keys * size;
+    // the last two of 32 channels; the last three of 80 channels, and two heads of 16 x 24
+    const uint64_t conv = 2 * (2 * 32 * size), delta = 2 * ((3 * 80 * size + 63) / 64 * 64);
+    if (strstr(dir, "/lfm2")) return layer + conv;
+    if (strstr(dir, "/qwen3_5")) return layer + delta + (uint64_t)2 * 2 * 16 * 24 * sizeof(float);
+    return 2 * layer;
+}
+
 static void compare(struct fixture *f, const char *dir, int32_t trained, int share) {
     const int file = strstr(dir, ".gguf") != NULL; // its matrices stay quantised
     struct rlhf__model_spec spec = {
@@ -185,8 +210,7 @@ static void compare(struct fixture *f, const char *dir, int32_t trained, int sha
     same(updated, in_use(f) - before, "an update");
     g = draw(m);
     same(all, in_use(f) - before, "sampling");
-    const uint64_t width = file ? 2 * 64 : strstr(dir, "llama") ? 32 / 2 : 32; // of all keys
-    assert_int_equal(cache, (uint64_t)2 * 2 * 2 * 40 * width * rlhf_dtype_size(env->dtype));
+    assert_int_equal(cache, cache_of(dir, env->dtype));
     rlhf__model_gen_close(m, g);
     rlhf__model_close(m);
     rlhf__memory_plan_close(plan);
@@ -209,6 +233,8 @@ static void in_each_dtype(struct fixture *f, const char *backend, const char *mo
 static void on_the_reference(void **state) {
     in_each_dtype(*state, "reference", "model");
     in_each_dtype(*state, "reference", "llama");
+    in_each_dtype(*state, "reference", "lfm2");
+    in_each_dtype(*state, "reference", "qwen3_5");
 }
 
 // ---- the language-model head's workspace ----
@@ -347,6 +373,8 @@ static void muon_is_counted(void **state) { at_two_levels(*state, muon_on_both);
 static void models_on_the_cpu(struct fixture *f) {
     in_each_dtype(f, "cpu", "model");
     in_each_dtype(f, "cpu", "llama");
+    in_each_dtype(f, "cpu", "lfm2");
+    in_each_dtype(f, "cpu", "qwen3_5");
     if (e2e_exists(f->files, "quantised.gguf")) in_each_dtype(f, "cpu", "quantised.gguf");
 }
 

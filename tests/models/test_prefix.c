@@ -283,7 +283,8 @@ static void test_backward_cpu(void **state) {
         check_backward(&tiny, "cpu", RLHF_F32, threads, 1e-6);
         check_backward(&tiny_decoder, "cpu", RLHF_F32, threads, 1e-6);
         for (size_t i = 0; i < (backend_is_slow() ? 2 : 4) && cpu_fits(); i++) {
-            check_backward(&states[i], "cpu", RLHF_F32, threads, 1e-6);
+            // the derivatives of decays are sums whose parts nearly cancel
+            check_backward(&states[i], "cpu", RLHF_F32, threads, i < 2 ? 1e-6 : 1e-5);
             check_backward(&states[i], "cpu", RLHF_BF16, threads, 1e-2);
         }
         if (backend_is_slow()) {
