@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Loads PEFT's adapters in this program, and this program's adapters in PEFT.
 
-Usage: adapter.py HOST WORK
+Usage: adapter.py HOST WORK [CASE ...]
 
 HOST is the program, WORK an empty directory. For each family, with random weights:
 - an adapter of PEFT, merged by the program, equals PEFT's merge_and_unload within 1e-4;
@@ -59,8 +59,13 @@ CASES = {
     "gemma2": (hf.Gemma2Config, ROTARY | GEMMA | dict(attn_logit_softcapping=2.0, final_logit_softcapping=5.0), "qwen2"),
     "vaultgemma": (hf.VaultGemmaConfig, ROTARY | GEMMA | dict(attn_logit_softcapping=None, final_logit_softcapping=None), "qwen2"),
     "gemma3": (hf.Gemma3TextConfig, ROTARY | GEMMA, "qwen2"),
+    "qwen3.5": (hf.Qwen3_5TextConfig, ROTARY | dict(
+        head_dim=16, num_hidden_layers=3, full_attention_interval=2, linear_num_key_heads=2, linear_num_value_heads=6,
+        linear_key_head_dim=16, linear_value_head_dim=16, pad_token_id=None), "qwen35"),
+    "lfm2": (hf.Lfm2Config, ROTARY | dict(head_dim=16, layer_types=["conv", "full_attention"], block_auto_adjust_ff_dim=False,
+                                          pad_token_id=None), "lfm2"),
 }
-IN_GGUF = ("gpt2", "llama", "qwen2", "qwen3", "granite", "phi3", "granitemoehybrid")  # as the cases are here
+IN_GGUF = ("gpt2", "llama", "qwen2", "qwen3", "granite", "phi3", "granitemoehybrid", "qwen3.5", "lfm2")  # as the cases are here
 failed = []
 
 
@@ -202,7 +207,7 @@ with open(f"{WORK}/texts.txt", "w") as out:
 with open(f"{WORK}/pairs.jsonl", "w") as out:
     for a in PROMPTS:
         out.write(json.dumps({"prompt": a, "chosen": " was better.", "rejected": " it"}) + "\n")
-for case in CASES:
+for case in sys.argv[3:] or CASES:
     make(case)
     theirs(case, target_modules="all-linear")
     theirs(case, target_modules={"gpt2": ["c_attn"], "phi3": ["qkv_proj", "gate_up_proj"]}.get(case, ["q_proj", "v_proj"]),

@@ -22,7 +22,8 @@ from safetensors.torch import load_file
 import curve
 import families
 
-NAMES = ("gpt2", "llama3", "qwen2", "qwen3", "smollm3-bias", "granite-hybrid", "phi3-part", "olmo2-bias")
+NAMES = ("gpt2", "llama3", "qwen2", "qwen3", "smollm3-bias", "granite-hybrid", "phi3-part", "olmo2-bias", "qwen3.5-list",
+         "lfm2-bias")
 RANK, ALPHA, STEPS, LIMIT = 4, 6, 20, 1e-4
 
 
