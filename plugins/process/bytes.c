@@ -3,6 +3,8 @@
 
 #include "process/utf8.h"
 
+#include <float.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -47,14 +49,27 @@ void rlhf__bytes_number(struct rlhf__bytes *b, int64_t number) {
     rlhf__bytes_text(b, text);
 }
 
-// The host writes numbers in the same form (rlhf__format_double).
-void rlhf__bytes_double(struct rlhf__bytes *b, double v) {
+// Returns the least number of digits that give v back. A decimal of at most 15 digits is what v has
+// in 15 digits, if it gives v back (DBL_DIG). So if 15 digits do, those without the zeros at the
+// end are the least, and otherwise 16 or 17 are. This does not hold for denormal numbers.
+static int digits_of(double v) {
     char text[40];
-    int digits = 1;
+    int digits = fabs(v) >= DBL_MIN ? DBL_DIG : 1;
     for (; digits < 17; digits++) {
         snprintf(text, sizeof text, "%.*e", digits - 1, v);
         if (strtod(text, NULL) == v) break;
     }
+    const char *last = strchr(text, 'e');
+    if (digits == DBL_DIG)
+        while (digits > 1 && *--last == '0')
+            digits--;
+    return digits;
+}
+
+// The host writes numbers in the same form (rlhf__format_double).
+void rlhf__bytes_double(struct rlhf__bytes *b, double v) {
+    char text[40];
+    const int digits = v != 0 ? digits_of(v) : 1;
     snprintf(text, sizeof text, "%.*e", digits - 1, v); // d.dde+NN
     const int exponent = (int)strtol(strchr(text, 'e') + 1, NULL, 10);
     const int is_short = digits < 10 && exponent < 9; // 1e+01 becomes 10
