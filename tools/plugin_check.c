@@ -185,7 +185,8 @@ static int run(const struct rlhf__env *env, int argc, char **argv) {
     struct rlhf__error err;
     int status = -1;
     if (rlhf__flags_want_help(argc, argv)) {
-        puts("usage: rlhf-plugin-check FILE [flags]    same as rlhf-host plugin check");
+        rlhf__print_two_columns(
+            stdout, "usage: rlhf-plugin-check FILE [flags]    same as rlhf-host plugin check\n");
         rlhf__flags_help(stdout, flags, FLAGS);
         return 0;
     }

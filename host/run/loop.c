@@ -285,9 +285,9 @@ static rlhf_status run_phases(struct rlhf__run *r, struct rlhf__error *err) {
     const rlhf_status st = run_all(r, err);
     rlhf__run_advise(r, st, err); // must run before a later failure overwrites the last error
     if (st == RLHF_E_CANCELLED && is_cancelled(r))
-        rlhf__logf(r->report.log, RLHF_LOG_INFO,
-                   "phase %lld is not finished and will be done again: %s",
-                   (long long)r->count.phase + 1, err->text);
+        rlhf__logf(r->report.log, RLHF_LOG_INFO, "phase %lld is not finished%s: %s",
+                   (long long)r->count.phase + 1,
+                   r->count.phase > 0 ? " and will be done again" : "", err->text);
     if (st != RLHF_OK) rlhf__saving_rescue(r);
     rlhf__reward_tallies_say(&r->report.rewards, r->config, r->report.log);
     rlhf__run_sinks_end(r, st, err);

@@ -111,6 +111,39 @@ static void a_log_line_is_one_line(void **state) {
     rlhf__log_finish(&log);
 }
 
+// The second column is wrapped within itself, or below the first one if it would be narrow. Words
+// are whole, and a width of 0 leaves lines as they are.
+static void two_columns_are_wrapped(void **state) {
+    (void)state;
+    static const char text[] = "usage: a thing [flags]\n"
+                               "  --flag NAME      what the flag with this name does here\n"
+                               "  --short          short\n";
+    static const struct {
+        int columns;
+        const char *want;
+    } cases[] = {
+        {0, text},
+        {80, text},
+        {45, "usage: a thing [flags]\n"
+             "  --flag NAME      what the flag with this\n"
+             "                   name does here\n"
+             "  --short          short\n"},
+        {22, "usage: a thing [flags]\n"
+             "  --flag NAME\n"
+             "        what the flag\n"
+             "        with this name\n"
+             "        does here\n"
+             "  --short\n"
+             "        short\n"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct rlhf__buf out = RLHF__BUF_INIT;
+        rlhf__put_two_columns(&out, (rlhf_str){text, sizeof text - 1}, cases[i].columns);
+        assert_string_equal(rlhf__buf_text(&out), cases[i].want);
+        rlhf__buf_finish(&out);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(texts_stay_readable),
@@ -121,6 +154,7 @@ int main(void) {
         cmocka_unit_test(a_word_of_a_command_line),
         cmocka_unit_test(json_says_it_in_its_own_escapes),
         cmocka_unit_test(a_log_line_is_one_line),
+        cmocka_unit_test(two_columns_are_wrapped),
     };
     return cmocka_run_group_tests_name("base_printable", tests, NULL, NULL);
 }

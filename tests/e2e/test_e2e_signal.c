@@ -70,7 +70,7 @@ static void interrupt_in_the_first_phase(void **state) {
                                      how[i]);
         if (status != 130) fail_msg("exit %d\n%s", status, t->out);
         e2e_says(t, "stopping within phase 1, with nothing kept; Ctrl-C again: at once\n");
-        e2e_says(t, "phase 1 is not finished and will be done again: stopped ");
+        e2e_says(t, "phase 1 is not finished: stopped ");
         e2e_says(t, "stopped after 0 of 5 phases: f\n");
         assert_false(e2e_exists(t, "f/checkpoints/latest"));
     }
@@ -85,7 +85,7 @@ static void interrupt_the_first_samples(void **state) {
            "--set batch.size=512 --set sampling.max_new_tokens=40 --set sampling.slots=16 "
            "--policy model --set policy.init=random --phases 2 --out f --threads 1");
     if (status != 130) fail_msg("exit %d\n%s", status, t->out);
-    e2e_says(t, "phase 1 is not finished and will be done again: stopped while generating");
+    e2e_says(t, "phase 1 is not finished: stopped while generating");
 }
 
 // The samples of a reward model are drawn before its first phase. At that time, there is nothing to

@@ -1,6 +1,7 @@
 // flags.c: see flags.h.
 #include "cmd/flags.h"
 
+#include "base/printable.h"
 #include "option/aliases.h"
 #include "option/nearest.h"
 
@@ -251,17 +252,23 @@ int rlhf__flags_want_help(int argc, char **argv) {
 
 void rlhf__flags_help(FILE *out, const struct rlhf__flag *flags, size_t n) {
     for (size_t i = 0; i < n; i++) {
+        struct rlhf__buf line = RLHF__BUF_INIT;
         char left[64];
         snprintf(left, sizeof left, "%s%s%s", flags[i].name, flags[i].arg ? " " : "",
                  flags[i].arg ? flags[i].arg : "");
-        fprintf(out, "  %-24s %s\n", left, flags[i].help);
+        rlhf__buf_printf(&line, "  %-23s  %s\n", left, flags[i].help);
+        rlhf__print_two_columns(out, rlhf__buf_text(&line));
+        rlhf__buf_finish(&line);
     }
 }
 
 int rlhf__flags_helped(const struct rlhf__flag *flags, size_t n, const char *usage, int argc,
                        char **argv) {
     if (!rlhf__flags_want_help(argc, argv)) return 0;
-    printf("usage: %s\n", usage);
+    struct rlhf__buf line = RLHF__BUF_INIT;
+    rlhf__buf_printf(&line, "usage: %s\n", usage);
+    rlhf__print_two_columns(stdout, rlhf__buf_text(&line));
+    rlhf__buf_finish(&line);
     rlhf__flags_help(stdout, flags, n);
     return 1;
 }

@@ -15,7 +15,8 @@
 #include <string.h>
 
 void rlhf__help(FILE *out) {
-    fputs(
+    rlhf__print_two_columns(
+        out,
         "rlhf-host: reinforcement learning from feedback for language models\n"
         "\n"
         "usage: rlhf-host --algo ppo.so --reward imdb.so [options]    train\n"
@@ -44,16 +45,15 @@ void rlhf__help(FILE *out) {
         "       rlhf-host help trl [FIELD]                            TRL's fields and ours\n"
         "       rlhf-host --help | --version [--json]\n"
         "\n"
-        "options of a training run:\n",
-        out);
+        "options of a training run:\n");
     rlhf__cli_train_help(out);
-    fputs(
+    rlhf__print_two_columns(
+        out,
         "\n"
         "Settings come from, later over earlier: built-in defaults, the algorithm's own file,\n"
         "--preset, --config, flags, --set. Results go to standard output, log lines to standard\n"
         "error. Exit status: 0 done, 1 failed while running, 2 bad input, 128 + n ended by signal\n"
-        "n (Ctrl-C: 130), with a checkpoint.\n",
-        out);
+        "n (Ctrl-C: 130), with a checkpoint.\n");
 }
 
 // Append the defaults that some algorithms have instead, if any:
@@ -90,8 +90,7 @@ static void put_setting(FILE *out, const char *section, const rlhf_opt *o,
     rlhf__buf_printf(&text, "\n      %s\n      ", o->help);
     rlhf__opt_allowed(o, &text);
     rlhf__buf_putc(&text, '\n');
-    rlhf__put_page(&page, (rlhf_str){rlhf__buf_text(&text), text.len},
-                   rlhf__terminal_width(fileno(out), 0));
+    rlhf__put_page(&page, (rlhf_str){rlhf__buf_text(&text), text.len}, rlhf__page_width(out));
     fputs(rlhf__buf_text(&page), out);
     rlhf__buf_finish(&text);
     rlhf__buf_finish(&page);

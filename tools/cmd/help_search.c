@@ -25,8 +25,7 @@ static const char *const metric_rows[] = {
 // Print lines, wrapped at the terminal's width, and free them.
 static void print_page(struct rlhf__buf *lines) {
     struct rlhf__buf page = RLHF__BUF_INIT;
-    rlhf__put_page(&page, (rlhf_str){rlhf__buf_text(lines), lines->len},
-                   rlhf__terminal_width(STDOUT_FILENO, 0));
+    rlhf__put_page(&page, (rlhf_str){rlhf__buf_text(lines), lines->len}, rlhf__page_width(stdout));
     fputs(rlhf__buf_text(&page), stdout);
     rlhf__buf_finish(&page);
     rlhf__buf_finish(lines);
@@ -186,10 +185,14 @@ static void say_alias(struct search *s) {
     const struct rlhf__alias *a = rlhf__alias_find(s->word);
     struct rlhf__buf what = RLHF__BUF_INIT;
     if (a && !*a->ours) {
-        printf("%s: %s: %s\n", s->word, a->is, a->note);
+        struct rlhf__buf line = RLHF__BUF_INIT;
+        rlhf__buf_printf(&line, "%s: %s: %s\n", s->word, a->is, a->note);
+        print_page(&line);
         s->found++;
     } else if (rlhf__alias_hint(s->word, 1, &what)) {
-        printf("TRL's %s%s\n", s->word, rlhf__buf_text(&what));
+        struct rlhf__buf line = RLHF__BUF_INIT;
+        rlhf__buf_printf(&line, "TRL's %s%s\n", s->word, rlhf__buf_text(&what));
+        print_page(&line);
         s->found++;
     }
     rlhf__buf_finish(&what);

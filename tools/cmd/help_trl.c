@@ -74,7 +74,7 @@ int rlhf__help_trl(const struct rlhf__env *env, const char *field) {
     for (size_t i = 0; first && i < n; i++)
         if (strcmp(all[i].theirs, first->theirs) == 0) put_field(&text, &all[i]);
     rlhf__put_page(&page, (rlhf_str){rlhf__buf_text(&text), text.len},
-                   field ? rlhf__terminal_width(STDOUT_FILENO, 0) : 0);
+                   field ? rlhf__page_width(stdout) : 0);
     fputs(rlhf__buf_text(&page), stdout);
     rlhf__buf_finish(&text);
     rlhf__buf_finish(&page);

@@ -253,7 +253,7 @@ static rlhf_status print_checked(const struct info *in, const struct rlhf__buf *
         struct rlhf__buf safe = RLHF__BUF_INIT;
         rlhf__put_printable(&safe, rlhf__buf_text(text), text->len, "\n");
         rlhf__put_page(&shown, (rlhf_str){rlhf__buf_text(&safe), safe.len},
-                       rlhf__terminal_width(STDOUT_FILENO, 0));
+                       rlhf__page_width(stdout));
         if (safe.bad) shown.bad = 1;
         rlhf__buf_finish(&safe);
     }

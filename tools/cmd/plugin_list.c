@@ -14,24 +14,24 @@
 int rlhf__cmd_plugin(const struct rlhf__env *env, int argc, char **argv) {
     const char *what = argc > 1 ? argv[1] : "";
     if (rlhf__flags_want_help(argc, argv)) {
-        puts("usage: rlhf-host plugin list [--json]          what can be found, and where\n"
-             "       rlhf-host plugin info FILE [--json]            one file's plugins and their "
-             "options\n"
-             "       rlhf-host plugin new KIND NAME [--lang c|c++]   a plugin to begin with: KIND "
-             "is\n"
-             "                                               reward, algo, model, sink, "
-             "environment or kernel\n"
-             "       rlhf-host plugin check FILE [--json] [--set KEY=VALUE]... [--rows FILE] "
-             "[--seconds N]\n"
-             "                                               what is wrong with them: tries what "
-             "the contract says\n"
-             "  --json                   list: a JSON list; info: a JSON Schema of the options; "
-             "check: an object\n"
-             "  --set KEY=VALUE          an option of the plugin that is checked; VALUE is JSON, "
-             "else a text\n"
-             "  --rows FILE              rows to score, JSON lines: \"prompt\", \"response\", the "
-             "reward's fields\n"
-             "  --seconds N              what one step of a check may take, 60 unless said");
+        rlhf__print_two_columns(
+            stdout,
+            "usage: rlhf-host plugin list [--json]          what can be found, and where\n"
+            "       rlhf-host plugin info FILE [--json]            one file's plugins and their "
+            "options\n"
+            "       rlhf-host plugin new KIND NAME [--lang c|c++]   a plugin to begin with: KIND "
+            "is reward, algo, model, sink, "
+            "environment or kernel\n"
+            "       rlhf-host plugin check FILE [--json] [--set KEY=VALUE]... [--rows FILE] "
+            "[--seconds N]  what is wrong with them: tries what "
+            "the contract says\n"
+            "  --json                   list: a JSON list; info: a JSON Schema of the options; "
+            "check: an object\n"
+            "  --set KEY=VALUE          an option of the plugin that is checked; VALUE is JSON, "
+            "else a text\n"
+            "  --rows FILE              rows to score, JSON lines: \"prompt\", \"response\", the "
+            "reward's fields\n"
+            "  --seconds N              what one step of a check may take, 60 unless said\n");
         rlhf__plugin_new_help(stdout);
         return 0;
     }
@@ -262,11 +262,30 @@ static json_t *printable_rows(json_t *rows) {
     return all;
 }
 
+// Without ids and versions, which plugin info and --json have.
+static void print_narrow(const json_t *rows, int kind, int file, int columns) {
+    struct rlhf__buf text = RLHF__BUF_INIT, page = RLHF__BUF_INIT;
+    size_t i;
+    json_t *row;
+    json_array_foreach(rows, i, row)
+        rlhf__buf_printf(&text, "%-*s  %-*s  %s\n", file, rlhf__json_text_in(row, "file"), kind,
+                         rlhf__json_text_in(row, "kind"), rlhf__json_text_in(row, "summary"));
+    rlhf__put_two_columns(&page, (rlhf_str){rlhf__buf_text(&text), text.len}, columns);
+    fputs(rlhf__buf_text(&page), stdout);
+    rlhf__buf_finish(&text);
+    rlhf__buf_finish(&page);
+}
+
 static void print_table(const json_t *rows) {
     int wk = width(rows, "kind", "KIND"), wf = width(rows, "file", "FILE");
     int wi = width(rows, "id", "ID"), wv = width(rows, "version", "VERSION");
+    const int columns = rlhf__page_width(stdout), before = wk + wf + wi + wv + 8;
     size_t i;
     json_t *row;
+    if (columns > 0 && columns < before + width(rows, "summary", "SUMMARY")) {
+        print_narrow(rows, wk, wf, columns);
+        return;
+    }
     printf("%-*s  %-*s  %-*s  %-*s  %s\n", wk, "KIND", wf, "FILE", wi, "ID", wv, "VERSION",
            "SUMMARY");
     json_array_foreach(rows, i, row)

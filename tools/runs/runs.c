@@ -1,6 +1,7 @@
 // runs.c: see runs.h.
 #include "runs/runs.h"
 
+#include "base/printable.h"
 #include "base/signals.h"
 #include "cmd/commands.h"
 #include "cmd/flags.h"
@@ -20,22 +21,23 @@ static const struct {
 enum { PARTS = sizeof parts / sizeof *parts };
 
 static void help(void) {
-    fputs("usage: rlhf-host runs list [DIR] [--watch] [--json]      the runs in a directory\n"
-          "       rlhf-host runs compare RUN RUN... [--json]        settings that differ, and the "
-          "end\n"
-          "       rlhf-host runs show RUN [--json]                  whether it worked, by which "
-          "rules\n"
-          "       rlhf-host runs prune [DIR|RUN]... --keep-last | --keep N [--yes]\n"
-          "                                                         remove old checkpoints\n"
-          "DIR is runs if it is not given.\n"
-          "  --json                   print one JSON object\n"
-          "  --watch                  list: draw the table again every two seconds, until Ctrl-C\n"
-          "  --metric NAME            compare: a further metric of the table; repeatable\n"
-          "  --keep-last              prune: keep the newest checkpoint of each run\n"
-          "  --keep N                 prune: keep the newest N checkpoints of each run\n"
-          "  --yes                    prune: remove them; without it prune only says what it would "
-          "remove\n",
-          stdout);
+    rlhf__print_two_columns(
+        stdout,
+        "usage: rlhf-host runs list [DIR] [--watch] [--json]      the runs in a directory\n"
+        "       rlhf-host runs compare RUN RUN... [--json]        settings that differ, and the "
+        "end\n"
+        "       rlhf-host runs show RUN [--json]                  whether it worked, by which "
+        "rules\n"
+        "       rlhf-host runs prune [DIR|RUN]... --keep-last | --keep N [--yes]  remove old "
+        "checkpoints\n"
+        "DIR is runs if it is not given.\n"
+        "  --json                   print one JSON object\n"
+        "  --watch                  list: draw the table again every two seconds, until Ctrl-C\n"
+        "  --metric NAME            compare: a further metric of the table; repeatable\n"
+        "  --keep-last              prune: keep the newest checkpoint of each run\n"
+        "  --keep N                 prune: keep the newest N checkpoints of each run\n"
+        "  --yes                    prune: remove them; without it prune only says what it would "
+        "remove\n");
 }
 
 int rlhf__cmd_runs(const struct rlhf__env *env, int argc, char **argv) {

@@ -1,7 +1,6 @@
 // printable.c: see printable.h.
 #include "base/printable.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -193,6 +192,59 @@ void rlhf__put_page(struct rlhf__buf *out, rlhf_str text, int columns) {
         if (line) rlhf__buf_putc(out, '\n');
         at += n + (line != NULL);
     }
+}
+
+// Append a line of two columns. `gap` and `right` are the offsets at which the first column ends
+// and the second one begins.
+static void put_two(struct rlhf__buf *out, rlhf_str line, size_t gap, size_t right, int blanks,
+                    int columns) {
+    enum { NARROW = 24 };
+    const rlhf_str second = {line.ptr + right, line.len - right};
+    const int at = (int)right;
+    if (columns - at >= NARROW) {
+        rlhf__buf_put(out, line.ptr, right);
+        rlhf__put_wrapped(out, second, columns, at, at);
+        return;
+    }
+    rlhf__put_wrapped(out, (rlhf_str){line.ptr, gap}, columns, 0, blanks + 4);
+    rlhf__buf_printf(out, "\n%*s", blanks + 6, "");
+    rlhf__put_wrapped(out, second, columns, blanks + 6, blanks + 6);
+}
+
+void rlhf__put_two_columns(struct rlhf__buf *out, rlhf_str text, int columns) {
+    const char *at = text.ptr, *end = text.ptr + text.len;
+    while (at < end) {
+        const char *stop = memchr(at, '\n', (size_t)(end - at));
+        const rlhf_str line = {at, (size_t)((stop ? stop : end) - at)};
+        size_t blanks = 0, gap, right;
+        while (blanks < line.len && at[blanks] == ' ')
+            blanks++;
+        for (gap = blanks; gap + 1 < line.len && (at[gap] != ' ' || at[gap + 1] != ' ');)
+            gap++;
+        for (right = gap; right < line.len && at[right] == ' ';)
+            right++;
+        if (columns == 0 || line.len <= (size_t)columns)
+            rlhf__buf_put(out, line.ptr, line.len);
+        else if (gap + 1 < line.len)
+            put_two(out, line, gap, right, (int)blanks, columns);
+        else
+            rlhf__put_wrapped(out, line, columns, 0, blanks ? (int)blanks + 4 : 0);
+        if (stop) rlhf__buf_putc(out, '\n');
+        at += line.len + (stop != NULL);
+    }
+}
+
+int rlhf__page_width(FILE *to) {
+    const char *given = getenv("COLUMNS");
+    const int fd = fileno(to); // -1 for a stream in memory
+    return fd < 0 ? 0 : rlhf__terminal_width(fd, given ? (int)strtol(given, NULL, 10) : 0);
+}
+
+void rlhf__print_two_columns(FILE *to, const char *text) {
+    struct rlhf__buf page = RLHF__BUF_INIT;
+    rlhf__put_two_columns(&page, (rlhf_str){text, strlen(text)}, rlhf__page_width(to));
+    fputs(rlhf__buf_text(&page), to);
+    rlhf__buf_finish(&page);
 }
 
 int rlhf__put_clipped(struct rlhf__buf *out, rlhf_str text, int columns) {

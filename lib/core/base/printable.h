@@ -13,6 +13,7 @@
 #include "base/buf.h"
 
 #include <rlhf/base.h>
+#include <stdio.h>
 
 // Returns the length of the UTF-8 character at `p` and sets *c to its code point. `p` points to at
 // least one byte, and `n` is the number of bytes there. Returns 0 if the character is invalid: an
@@ -64,5 +65,17 @@ void rlhf__put_wrapped(struct rlhf__buf *out, rlhf_str text, int columns, int us
 // Append lines of text, each wrapped at `columns`. The further lines of a line are indented as the
 // line itself. If `columns` is 0, the text is appended as it is. [any]
 void rlhf__put_page(struct rlhf__buf *out, rlhf_str text, int columns);
+
+// The same for lines with two columns, such as flags and what they do. The second column begins
+// after the first gap of two spaces or more. It is wrapped within itself, or, if it would be
+// narrow, below the first one. [any]
+void rlhf__put_two_columns(struct rlhf__buf *out, rlhf_str text, int columns);
+
+// Returns the width of pages of help: that of the terminal or, if `to` is a file or a pipe, the
+// environment variable COLUMNS, or 0. [main]
+int rlhf__page_width(FILE *to);
+
+// Print lines as rlhf__put_two_columns makes them, at rlhf__page_width. [main]
+void rlhf__print_two_columns(FILE *to, const char *text);
 
 #endif
