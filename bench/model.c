@@ -72,6 +72,8 @@ static const rlhf_host bench_host = {.size = sizeof(rlhf_host),
 
 // ---- the model ----
 
+enum { MAX_ITEMS = 64 };
+
 // Returns the value that --set gives to the option: a number or, of an enum, one of its names.
 // Without --set, returns the option's default.
 static int64_t integer_of(const struct bench *b, const rlhf_opt *o) {
@@ -86,12 +88,26 @@ static int64_t integer_of(const struct bench *b, const rlhf_opt *o) {
     return o->i_def;
 }
 
+// Sets the list that --set gives to the option, as in 2,5,8. `items` has space for MAX_ITEMS.
+static rlhf_i64_list items_of(const struct bench *b, const rlhf_opt *o, int64_t *items) {
+    rlhf_i64_list list = {0};
+    const size_t n = strlen(o->key);
+    for (char *const *s = b->set; *s; s++) {
+        if (strncmp(*s, o->key, n) != 0 || (*s)[n] != '=') continue;
+        list.ptr = items;
+        for (char *at = *s + n; *at && list.len < MAX_ITEMS;)
+            items[list.len++] = strtoll(at + 1, &at, 10);
+    }
+    return list;
+}
+
 // Returns a config. The defaults in gpt2.so's option table are the sizes of GPT-2 124M. Other
-// plugins need sizes from --set. Lists are empty.
+// plugins need sizes from --set. Lists of strings are empty; only one list of numbers may be given.
 static void *config_of(const struct bench *b, const rlhf_plugin *p) {
     static const char *const no_items[] = {NULL};
     const char *const *const list = no_items;
-    char *config = calloc(1, p->config_size);
+    const size_t end = (p->config_size + 7) / 8 * 8;
+    char *config = calloc(1, end + MAX_ITEMS * sizeof(int64_t));
     rlhf_opt o;
     if (!config) bench_die("out of memory");
     for (uint32_t i = 0; rlhf_opt_at(p->opts, p->n_opts, p->opt_stride, i, &o); i++) {
@@ -104,6 +120,10 @@ static void *config_of(const struct bench *b, const rlhf_plugin *p) {
         if (o.type == RLHF_T_F64) memcpy(at, &o.f_def, sizeof o.f_def);
         if (o.type == RLHF_T_STR || o.type == RLHF_T_PATH) memcpy(at, &o.s_def, sizeof o.s_def);
         if (o.type == RLHF_T_LIST) memcpy(at, &list, sizeof list);
+        if (o.type == RLHF_T_I64_LIST) {
+            const rlhf_i64_list numbers = items_of(b, &o, (int64_t *)(void *)(config + end));
+            memcpy(at, &numbers, sizeof numbers);
+        }
         if (o.type == RLHF_T_BOOL || o.type == RLHF_T_ENUM) memcpy(at, &small, sizeof small);
     }
     return config;

@@ -3,7 +3,7 @@
 GPT-2 124M for bench/run.
 
     shape_peer.py train eager|compiled | generate     [--rows 8 --len 128 --slots 16 --prompt 16 --new 48 --layers 24]
-                                                     [--model qwen|smollm2|gemma3|gpt2] [--dtype auto|bf16|f32]
+                                                     [--model qwen|smollm2|gemma3|qwen3.5|lfm2|qwen3|gpt2] [--dtype auto|bf16|f32]
 
 Uses random weights, AdamW and clipping by the global norm, and bfloat16 autocast if the processor has
 instructions for it (or as --dtype says). Prints the shortest of some runs in milliseconds, as rlhf-bench
@@ -27,7 +27,14 @@ SHAPES = {
                                 "num_attention_heads": 9, "num_key_value_heads": 3}),
     "gemma3": ("Gemma3TextConfig", {"vocab_size": 262144, "hidden_size": 640, "intermediate_size": 2048,
                                     "num_attention_heads": 4, "num_key_value_heads": 1, "head_dim": 256,
-                                    "sliding_window": 512})}
+                                    "sliding_window": 512}),
+    "qwen3.5": ("Qwen3_5TextConfig", {"vocab_size": 248320, "hidden_size": 1024, "intermediate_size": 3584,
+                                      "num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 256,
+                                      "linear_num_key_heads": 16, "linear_num_value_heads": 16}),
+    "lfm2": ("Lfm2Config", {"vocab_size": 65536, "hidden_size": 1024, "intermediate_size": 6656,
+                            "num_attention_heads": 16, "num_key_value_heads": 8, "full_attn_idxs": [2, 5, 8, 10, 12, 14]}),
+    "qwen3": ("Qwen3Config", {"vocab_size": 65536, "hidden_size": 1024, "intermediate_size": 3072,
+                              "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 128})}
 
 
 DTYPE = "auto"
