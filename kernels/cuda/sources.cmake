@@ -48,5 +48,11 @@ set(RLHF_CUDA_SOURCES
   row/parts.cu
   row/pool.cu
   row/rms_norm.cu
-  row/rows.cu)
+  row/rows.cu
+  state/conv.cu
+  state/delta.cu
+  state/delta_bwd.cu
+  state/gated_norm.cu
+  state/multiply.cu
+  state/states.cu)
 list(TRANSFORM RLHF_CUDA_SOURCES PREPEND ${CMAKE_CURRENT_LIST_DIR}/)

@@ -6,7 +6,7 @@
 #include "delta_vec.h"
 
 #if VP_LANES == 16
-enum { MM_ROWS = 4, MM_VECTORS = 4 };
+enum { MM_ROWS = 8, MM_VECTORS = 2 };
 #else
 enum { MM_ROWS = 2, MM_VECTORS = 2 };
 #endif
@@ -17,42 +17,44 @@ struct mat {
     size_t row, column;
 };
 
-// One tile of mm: `rows` rows and `vectors` vectors of columns.
-INLINE void mm_tile(float *out, size_t width, struct mat a, const float *b, size_t inner,
-                    float keep, const int rows, const int vectors) {
+// One tile of mm: MM_ROWS rows and `vectors` vectors of columns.
+INLINE void mm_tile(float *out, const float *init, float keep, size_t width, struct mat a,
+                    const float *b, size_t inner, const int vectors) {
     vf s[MM_ROWS][MM_VECTORS];
-    for (int r = 0; r < rows; r++)
+    for (int r = 0; r < MM_ROWS; r++)
         for (int v = 0; v < vectors; v++)
-            s[r][v] = keep != 0.0f ? vf_mul(vf_set1(keep),
-                                            vf_load(out + (size_t)r * width + (size_t)v * VF_LANES))
-                                   : vf_zero();
+            s[r][v] = init ? vf_mul(vf_set1(keep),
+                                    vf_load(init + (size_t)r * width + (size_t)v * VF_LANES))
+                           : vf_zero();
     for (size_t i = 0; i < inner; i++, b += width) {
         vf x[MM_VECTORS];
         for (int v = 0; v < vectors; v++)
             x[v] = vf_load(b + (size_t)v * VF_LANES);
-        for (int r = 0; r < rows; r++) {
+        for (int r = 0; r < MM_ROWS; r++) {
             const vf y = vf_set1(a.p[(size_t)r * a.row + i * a.column]);
             for (int v = 0; v < vectors; v++)
                 s[r][v] = vf_fma(y, x[v], s[r][v]);
         }
     }
-    for (int r = 0; r < rows; r++)
+    for (int r = 0; r < MM_ROWS; r++)
         for (int v = 0; v < vectors; v++)
             vf_store(out + (size_t)r * width + (size_t)v * VF_LANES, s[r][v]);
 }
 
-// out[rows, width] = keep * out + A[rows, inner] B[inner, width]; rows and width are multiples of
-// 16. An element adds its terms in ascending order, so its bits do not depend on the tiles.
-static __attribute__((noinline)) void mm(float *out, size_t rows, size_t width, struct mat a,
-                                         const float *b, size_t inner, float keep) {
+// out[rows, width] = keep * init + A[rows, inner] B[inner, width]; init may be out; NULL: zeros.
+// rows and width are multiples of 16. An element adds its terms in ascending order, so its bits do
+// not depend on the tiles. A tile has many rows, because B is larger than the first-level cache.
+static __attribute__((noinline)) void mm(float *out, const float *init, float keep, size_t rows,
+                                         size_t width, struct mat a, const float *b, size_t inner) {
     for (size_t r = 0; r < rows; r += MM_ROWS) {
         const struct mat ar = {a.p + r * a.row, a.row, a.column};
-        float *to = out + r * width;
         size_t c = 0;
         for (; c + MM_VECTORS * VF_LANES <= width; c += MM_VECTORS * VF_LANES)
-            mm_tile(to + c, width, ar, b + c, inner, keep, MM_ROWS, MM_VECTORS);
+            mm_tile(out + r * width + c, init ? init + r * width + c : NULL, keep, width, ar, b + c,
+                    inner, MM_VECTORS);
         for (; c < width; c += VF_LANES)
-            mm_tile(to + c, width, ar, b + c, inner, keep, MM_ROWS, 1);
+            mm_tile(out + r * width + c, init ? init + r * width + c : NULL, keep, width, ar, b + c,
+                    inner, 1);
     }
 }
 

@@ -93,20 +93,22 @@ INLINE void run_tile(const struct tile *w, const struct rlhf__delta_item *it, co
     }
 }
 
-// Copies the columns from `column` on to a block, or back.
-INLINE void load_block(float *s, const float *from, size_t column, size_t nk, size_t nv) {
+// Copies a state to blocks of columns, or back. Reads and writes the state from its first to its
+// last number, because it comes from memory while a model samples.
+INLINE void load_blocks(float *s, const float *from, size_t nk, size_t nv) {
     for (size_t i = 0; i < nk; i++)
-        for (size_t c = 0; c < COLUMNS; c += VF_LANES) {
-            const size_t m = from ? lanes(column + c, nv) : 0;
-            vf_store(s + i * COLUMNS + c,
-                     m ? load_any(from + i * nv, 0, column + c, m) : vf_zero());
+        for (size_t c = 0; c < up(nv, COLUMNS); c += VF_LANES) {
+            const size_t m = from ? lanes(c, nv) : 0;
+            vf_store(s + c / COLUMNS * COLUMNS * nk + i * COLUMNS + c % COLUMNS,
+                     m ? load_any(from + i * nv, 0, c, m) : vf_zero());
         }
 }
-INLINE void store_block(const float *s, float *to, size_t column, size_t nk, size_t nv) {
+INLINE void store_blocks(const float *s, float *to, size_t nk, size_t nv) {
     for (size_t i = 0; i < nk; i++)
-        for (size_t c = 0; c < COLUMNS && column + c < nv; c += VF_LANES)
-            store_any(to + i * nv, 0, column + c, vf_load(s + i * COLUMNS + c),
-                      lanes(column + c, nv));
+        for (size_t c = 0; c < nv; c += VF_LANES)
+            store_any(to + i * nv, 0, c,
+                      vf_load(s + c / COLUMNS * COLUMNS * nk + i * COLUMNS + c % COLUMNS),
+                      lanes(c, nv));
 }
 
 INLINE void forward(const struct rlhf__delta_item *it, const int bf16) {
@@ -115,16 +117,14 @@ INLINE void forward(const struct rlhf__delta_item *it, const int bf16) {
     const struct tile w = {p, p + TILE * width, p + 2 * TILE * width, p + 2 * TILE * width + TILE,
                            width};
     float *s = w.b + TILE;
-    for (size_t c = 0; c < nv; c += COLUMNS)
-        load_block(s + c * nk, it->from, c, nk, nv);
+    load_blocks(s, it->from, nk, nv);
     for (size_t t = 0; t < it->n; t += TILE) {
         const size_t n = it->n - t < TILE ? it->n - t : TILE;
         read_tile(&w, it, bf16, t, n);
         for (size_t c = 0; c < nv; c += COLUMNS)
             run_tile(&w, it, bf16, s + c * nk, c, t, n);
     }
-    for (size_t c = 0; it->to && c < nv; c += COLUMNS)
-        store_block(s + c * nk, it->to, c, nk, nv);
+    if (it->to) store_blocks(s, it->to, nk, nv);
 }
 
 void RLHF__HOT(delta)(const struct rlhf__delta_item *it) {

@@ -87,37 +87,50 @@ INLINE void scale_rows(float *to, const float *from, const float *factor, size_t
                      vf_mul(vf_load(from + t * width + i), vf_set1(sign * factor[t * step])));
 }
 
+// The columns of solve from c on.
+INLINE void solve_columns(float *x, float *y, const float *a, const float *b, int down,
+                          size_t width, size_t c, const int vectors) {
+    for (size_t n = 0; n < C; n++) {
+        const size_t t = down ? C - 1 - n : n;
+        vf s[MM_ROWS];
+        for (int v = 0; v < vectors; v++)
+            s[v] = vf_load(x + t * width + c + (size_t)v * VF_LANES);
+        for (size_t j = 0; j < n; j++) {
+            const size_t i = down ? C - 1 - j : j;
+            const vf f = vf_set1(a[t * C + i]);
+            for (int v = 0; v < vectors; v++)
+                s[v] = vf_fnma(f, vf_load(y + i * width + c + (size_t)v * VF_LANES), s[v]);
+        }
+        for (int v = 0; v < vectors; v++) {
+            vf_store(x + t * width + c + (size_t)v * VF_LANES, s[v]);
+            vf_store(y + t * width + c + (size_t)v * VF_LANES, vf_mul(vf_set1(b[t]), s[v]));
+        }
+    }
+}
+
 // x[t] -= sum of a[t, i] y[i] over the tokens i before t, for t ascending; or over those after t,
 // for t descending. Between, y[t] = b[t] x[t].
 INLINE void solve(float *x, float *y, const float *a, const float *b, int down, size_t width) {
-    for (size_t c = 0; c < width; c += VF_LANES)
-        for (size_t n = 0; n < C; n++) {
-            const size_t t = down ? C - 1 - n : n;
-            vf s = vf_load(x + t * width + c);
-            for (size_t j = 0; j < n; j++) {
-                const size_t i = down ? C - 1 - j : j;
-                s = vf_fnma(vf_set1(a[t * C + i]), vf_load(y + i * width + c), s);
-            }
-            vf_store(x + t * width + c, s);
-            vf_store(y + t * width + c, vf_mul(vf_set1(b[t]), s));
-        }
+    size_t c = 0;
+    for (; c + MM_ROWS * VF_LANES <= width; c += MM_ROWS * VF_LANES)
+        solve_columns(x, y, a, b, down, width, c, MM_ROWS);
+    for (; c < width; c += VF_LANES)
+        solve_columns(x, y, a, b, down, width, c, 1);
 }
 
 // Computes e and d of a chunk, and the state after it.
 static void chunk_forward(const struct work *w, const struct chunk *c, const float *s, float *to) {
     const size_t nk = w->keys, nv = w->values;
     scale_rows(w->big[0], c->k, c->from, 1, -1.0f, nk);
-    memcpy(c->e, c->v, C * nv * sizeof *c->e);
-    mm(c->e, C, nv, (struct mat){w->big[0], nk, 1}, s, nk, 1.0f);
-    mm(c->kk, C, C, (struct mat){c->k, nk, 1}, c->kt, nk, 0.0f);
+    mm(c->e, c->v, 1.0f, C, nv, (struct mat){w->big[0], nk, 1}, s, nk);
+    mm(c->kk, NULL, 0.0f, C, C, (struct mat){c->k, nk, 1}, c->kt, nk);
     for (size_t t = 0; t < C; t++)
         vf_store(w->small[0] + t * C, vf_mul(vf_load(c->kk + t * C), vf_load(c->decay + t * C)));
     solve(c->e, c->d, w->small[0], c->b, 0, nv);
     const vf last = vf_load(c->decay + (C - 1) * C);
     for (size_t i = 0; i < nk; i++)
         vf_store(w->wide + i * C, vf_mul(vf_load(c->kt + i * C), last));
-    if (to != s) memcpy(to, s, nk * nv * sizeof *to);
-    mm(to, nk, nv, (struct mat){w->wide, C, 1}, c->d, C, c->from[C - 1]);
+    mm(to, s, c->from[C - 1], nk, nv, (struct mat){w->wide, C, 1}, c->d, C);
 }
 
 // Computes dv of a chunk in the second half of c->grads, and f.
@@ -125,14 +138,14 @@ static void chunk_dv(const struct work *w, const struct chunk *c, const float *g
     const size_t nk = w->keys, nv = w->values;
     vf m[C];
     scale_rows(w->big[0], c->k, c->decay + (C - 1) * C, 1, 1.0f, nk);
-    mm(w->f, C, nv, (struct mat){w->big[0], nk, 1}, grad, nk, 0.0f);
-    mm(w->small[0], C, C, (struct mat){c->q, nk, 1}, c->kt, nk, 0.0f);
+    mm(w->f, NULL, 0.0f, C, nv, (struct mat){w->big[0], nk, 1}, grad, nk);
+    mm(w->small[0], NULL, 0.0f, C, C, (struct mat){c->q, nk, 1}, c->kt, nk);
     for (size_t s = 0; s < C; s++)
         m[s] = vf_mul(vf_load(w->small[0] + s * C), vf_load(c->decay + s * C));
     vf_transpose_n(m, C, C);
     for (size_t t = 0; t < C; t++)
         vf_store(w->small[1] + t * C, m[t]);
-    mm(w->f, C, nv, (struct mat){w->small[1], C, 1}, c->grads, C, 1.0f);
+    mm(w->f, w->f, 1.0f, C, nv, (struct mat){w->small[1], C, 1}, c->grads, C);
     for (size_t s = 0; s < C; s++)
         m[s] = vf_mul(vf_load(c->kk + s * C), vf_load(c->decay + s * C));
     vf_transpose_n(m, C, C);
@@ -147,8 +160,8 @@ static void chunk_scores(const struct work *w, const struct chunk *c) {
     const size_t nv = w->values;
     vf m[C], n[C];
     turn(w->dt, c->d, C, nv);
-    mm(w->small[0], C, C, (struct mat){c->grads, nv, 1}, w->dt, nv, 0.0f);
-    mm(w->small[2], C, C, (struct mat){c->grads + C * nv, nv, 1}, w->dt, nv, 0.0f);
+    mm(w->small[0], NULL, 0.0f, C, C, (struct mat){c->grads, nv, 1}, w->dt, nv);
+    mm(w->small[2], NULL, 0.0f, C, C, (struct mat){c->grads + C * nv, nv, 1}, w->dt, nv);
     for (size_t s = 0; s < C; s++) {
         const vf decay = vf_load(c->decay + s * C);
         m[s] = vf_mul(vf_load(w->small[0] + s * C), decay);
@@ -173,14 +186,14 @@ static void chunk_dqk(const struct work *w, const struct chunk *c, const float *
     turn(w->turned, s, nk, nv);
     turn(w->grad_turned, grad, nk, nv);
     scale_rows(w->wide, c->grads, c->from, 1, 1.0f, nv);
-    mm(w->big[0], C, nk, wide, w->turned, nv, 0.0f);
-    mm(w->big[0], C, nk, (struct mat){w->small[0], C, 1}, c->k, C, 1.0f);
+    mm(w->big[0], NULL, 0.0f, C, nk, wide, w->turned, nv);
+    mm(w->big[0], w->big[0], 1.0f, C, nk, (struct mat){w->small[0], C, 1}, c->k, C);
     scale_rows(w->wide, c->d, c->decay + (C - 1) * C, 1, 1.0f, nv);
-    mm(w->big[1], C, nk, wide, w->grad_turned, nv, 0.0f);
+    mm(w->big[1], NULL, 0.0f, C, nk, wide, w->grad_turned, nv);
     scale_rows(w->wide, c->grads + C * nv, c->from, 1, -1.0f, nv);
-    mm(w->big[1], C, nk, wide, w->turned, nv, 1.0f);
-    mm(w->big[1], C, nk, (struct mat){w->small[1], C, 1}, c->q, C, 1.0f);
-    mm(w->big[1], C, nk, (struct mat){w->small[2], C, 1}, c->k, C, 1.0f);
+    mm(w->big[1], w->big[1], 1.0f, C, nk, wide, w->turned, nv);
+    mm(w->big[1], w->big[1], 1.0f, C, nk, (struct mat){w->small[1], C, 1}, c->q, C);
+    mm(w->big[1], w->big[1], 1.0f, C, nk, (struct mat){w->small[2], C, 1}, c->k, C);
 }
 
 // grad becomes the gradient of the state before the chunk.
@@ -192,7 +205,7 @@ static void chunk_grad(const struct work *w, const struct chunk *c, float *grad)
         vf_store(w->wide + 2 * i * C, vf_mul(vf_load(w->turned + i * C), from));
         vf_store(w->wide + (2 * i + 1) * C, vf_mul(vf_load(c->kt + i * C), minus));
     }
-    mm(grad, nk, nv, (struct mat){w->wide, 2 * C, 1}, c->grads, 2 * C, c->from[C - 1]);
+    mm(grad, grad, c->from[C - 1], nk, nv, (struct mat){w->wide, 2 * C, 1}, c->grads, 2 * C);
 }
 
 // Stores m gates, `stride` elements apart.

@@ -165,21 +165,13 @@ void rlhf__cuda_needs_attention(struct rlhf__cuda *cu, const rlhf_call *c,
         rlhf__cuda_need(n, RLHF__CUDA_WS_ATTN, rlhf__cuda_attention_bf16_bytes(&a));
 }
 
-static rlhf_status supports(void *ctx, const rlhf_call *from) {
-    struct rlhf__cuda *cu = (struct rlhf__cuda *)ctx;
-    rlhf_call call;
+rlhf_status rlhf__cuda_supports_attention(struct rlhf__cuda *cu, const char *op,
+                                          const rlhf_attn *from) {
     rlhf_attn own;
-    RLHF_TRY(rlhf__cuda_copy_in(cu, "supports", &call, sizeof call, from,
-                                RLHF_SIZE_TO(rlhf_call, tensors)));
-    if (call.op == RLHF_COMPUTE_OP(attention))
-        return read_geometry(cu, "attention", &own, call.attn);
-    if (call.op == RLHF_COMPUTE_OP(attention_bwd))
-        return read_geometry(cu, "attention_bwd", &own, call.attn);
-    return RLHF_OK;
+    return read_geometry(cu, op, &own, from);
 }
 
 void rlhf__cuda_fill_attention(rlhf_compute *t) {
-    t->supports = supports;
     t->attention = attention;
     t->attention_bwd = attention_bwd;
 }

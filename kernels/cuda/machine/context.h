@@ -19,7 +19,7 @@ enum rlhf__cuda_ws {
     RLHF__CUDA_WS_PRODUCT, // converted operands and biases of a GEMM
     RLHF__CUDA_WS_LIBRARY, // workspace of cuBLASLt
     RLHF__CUDA_WS_COPIES,  // copies of misaligned operands, for cuBLASLt
-    RLHF__CUDA_WS_ATTN,
+    RLHF__CUDA_WS_ATTN,    // attention, and layers with a state
     RLHF__CUDA_WS_LOGITS,
     RLHF__CUDA_WS_REF,
     RLHF__CUDA_WS_DLOGITS,

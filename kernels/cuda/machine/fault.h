@@ -52,7 +52,12 @@
     X(HEAD_BWD_TARGET, RLHF_E_INVALID,                                                             \
       "lm_head_bwd: target[%lld] is %lld, the vocabulary has %lld")                                \
     X(HEAD_BWD_SUPPORT, RLHF_E_INVALID, "lm_head_bwd: target[%lld] is %lld, outside its support")  \
-    X(SAMPLE_ROW, RLHF_E_NUMERIC, "lm_sample: the logits of row %lld are not finite")
+    X(SAMPLE_ROW, RLHF_E_NUMERIC, "lm_sample: the logits of row %lld are not finite")              \
+    X(STATE_SLOT, RLHF_E_INVALID,                                                                  \
+      "row %lld has its state in slot %lld, must be -1 or a slot below %lld")                      \
+    X(STATE_PREFIX, RLHF_E_UNSUPPORTED,                                                            \
+      "row %lld has a prefix at token %lld, must be the whole row that it and its neighbors "      \
+      "follow, at %lld")
 
 enum rlhf__fault_code {
     RLHF__FAULT_NONE,

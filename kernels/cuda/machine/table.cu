@@ -60,6 +60,27 @@ static void workspace_bytes(void *ctx, const rlhf_call *from, uint64_t *bytes) {
     memcpy(bytes, n.bytes, sizeof n.bytes);
 }
 
+static rlhf_status supports(void *ctx, const rlhf_call *from) {
+    struct rlhf__cuda *cu = (struct rlhf__cuda *)ctx;
+    rlhf_call c;
+    RLHF_TRY(
+        rlhf__cuda_copy_in(cu, "supports", &c, sizeof c, from, RLHF_SIZE_TO(rlhf_call, tensors)));
+    if (c.op == RLHF_COMPUTE_OP(attention))
+        return rlhf__cuda_supports_attention(cu, "attention", c.attn);
+    if (c.op == RLHF_COMPUTE_OP(attention_bwd))
+        return rlhf__cuda_supports_attention(cu, "attention_bwd", c.attn);
+    if (c.op == RLHF_COMPUTE_OP(conv)) return rlhf__cuda_supports_conv(cu, "conv", c.conv);
+    if (c.op == RLHF_COMPUTE_OP(conv_bwd)) return rlhf__cuda_supports_conv(cu, "conv_bwd", c.conv);
+    if (c.op == RLHF_COMPUTE_OP(delta)) return rlhf__cuda_supports_delta(cu, "delta", c.delta);
+    if (c.op == RLHF_COMPUTE_OP(delta_bwd))
+        return rlhf__cuda_supports_delta(cu, "delta_bwd", c.delta);
+    if (c.op == RLHF_COMPUTE_OP(gated_norm) || c.op == RLHF_COMPUTE_OP(gated_norm_bwd))
+        return rlhf__cuda_supports_gated_norm(cu, "gated_norm", c.gated_norm);
+    if (c.op == RLHF_COMPUTE_OP(multiply) || c.op == RLHF_COMPUTE_OP(multiply_bwd))
+        return rlhf__cuda_supports_multiply(cu, "multiply", c.columns);
+    return RLHF_OK;
+}
+
 static rlhf_status context_init(struct rlhf__cuda *cu, const rlhf_kernels_open *in) {
     rlhf_kernels_open opt;
     RLHF_TRY(rlhf__cuda_copy_in(cu, "open", &opt, sizeof opt, in,
@@ -92,6 +113,7 @@ static rlhf_status context_init(struct rlhf__cuda *cu, const rlhf_kernels_open *
     t->detail = cu->detail;
     t->ctx = cu;
     t->workspace_bytes = workspace_bytes;
+    t->supports = supports;
 #define FILL(file) rlhf__cuda_fill_##file(t);
     RLHF__CUDA_FILES(FILL)
 #undef FILL

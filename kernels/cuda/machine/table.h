@@ -35,6 +35,11 @@
     X(optim)       /* sumsq, adamw, sumsq_many, adamw_many */                                      \
     X(pool)        /* pool, pool_bwd */                                                            \
     X(rows)        /* gather, scatter_add */                                                       \
+    X(conv)        /* conv, conv_bwd */                                                            \
+    X(delta)       /* delta */                                                                     \
+    X(delta_bwd)   /* delta_bwd */                                                                 \
+    X(gated_norm)  /* gated_norm, gated_norm_bwd */                                                \
+    X(multiply)    /* multiply, multiply_bwd */                                                    \
     X(head_fwd)    /* lm_head */                                                                   \
     X(head_bwd)    /* lm_head_bwd */                                                               \
     X(sample)      /* lm_sample */
@@ -54,6 +59,9 @@ RLHF__CUDA_FILES(RLHF__CUDA_DECLARE)
     X(rms_norm)                                                                                    \
     X(rope_bwd)                                                                                    \
     X(optim)                                                                                       \
+    X(conv)                                                                                        \
+    X(delta_bwd)                                                                                   \
+    X(gated_norm)                                                                                  \
     X(head_fwd)                                                                                    \
     X(head_bwd)                                                                                    \
     X(sample)
@@ -62,5 +70,13 @@ RLHF__CUDA_FILES(RLHF__CUDA_DECLARE)
     void rlhf__cuda_needs_##file(struct rlhf__cuda *, const rlhf_call *, struct rlhf__cuda_needs *);
 RLHF__CUDA_NEEDS(RLHF__CUDA_DECLARE)
 #undef RLHF__CUDA_DECLARE
+
+// What `supports` returns for a call of `op`. [step]
+rlhf_status rlhf__cuda_supports_attention(struct rlhf__cuda *, const char *op, const rlhf_attn *);
+rlhf_status rlhf__cuda_supports_conv(struct rlhf__cuda *, const char *op, const rlhf_conv *);
+rlhf_status rlhf__cuda_supports_delta(struct rlhf__cuda *, const char *op, const rlhf_delta *);
+rlhf_status rlhf__cuda_supports_gated_norm(struct rlhf__cuda *, const char *op,
+                                           const rlhf_gated_norm *);
+rlhf_status rlhf__cuda_supports_multiply(struct rlhf__cuda *, const char *op, const rlhf_columns *);
 
 #endif

@@ -36,11 +36,13 @@ static __global__ void __launch_bounds__(RLHF__FLAT_THREADS)
 
 // ---- the table's functions ----
 
-rlhf_status rlhf__cuda_check_act(struct rlhf__cuda *cu, const char *op, int32_t kind) {
-    if (kind >= RLHF_ACT_GELU_TANH && kind <= RLHF_ACT_RELU2) return RLHF_OK;
-    return rlhf__cuda_fail(
-        cu, RLHF_E_UNSUPPORTED,
-        "%s: kind is %d, known are gelu_tanh 1, gelu_erf 2, relu 3, silu 4 and relu2 5", op, kind);
+rlhf_status rlhf__cuda_check_act(struct rlhf__cuda *cu, const char *op, int32_t kind, int none) {
+    if (kind >= RLHF_ACT_GELU_TANH && kind <= RLHF_ACT_SIGMOID) return RLHF_OK;
+    if (none && kind == 0) return RLHF_OK;
+    return rlhf__cuda_fail(cu, RLHF_E_UNSUPPORTED,
+                           "%s: kind is %d, known are gelu_tanh 1, gelu_erf 2, relu 3, silu 4, "
+                           "relu2 5 and sigmoid 6",
+                           op, kind);
 }
 
 // Computes out = f(x) if `dy` is NULL, otherwise out = dy f'(x).
@@ -70,6 +72,7 @@ static rlhf_status act_kind(struct rlhf__cuda *cu, rlhf_dev out, rlhf_dev dy, rl
     if (kind == RLHF_ACT_GELU_ERF) return act_as<T, RLHF_ACT_GELU_ERF>(cu, o, d, v, n);
     if (kind == RLHF_ACT_SILU) return act_as<T, RLHF_ACT_SILU>(cu, o, d, v, n);
     if (kind == RLHF_ACT_RELU2) return act_as<T, RLHF_ACT_RELU2>(cu, o, d, v, n);
+    if (kind == RLHF_ACT_SIGMOID) return act_as<T, RLHF_ACT_SIGMOID>(cu, o, d, v, n);
     return act_as<T, RLHF_ACT_RELU>(cu, o, d, v, n);
 }
 

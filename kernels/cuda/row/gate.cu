@@ -93,6 +93,8 @@ static rlhf_status gate_kind(struct rlhf__cuda *cu, rlhf_dev out, rlhf_dev dy, r
         return gate_as<T, RLHF_ACT_SILU>(cu, o, d, v, rows, inner);
     case RLHF_ACT_RELU2:
         return gate_as<T, RLHF_ACT_RELU2>(cu, o, d, v, rows, inner);
+    case RLHF_ACT_SIGMOID:
+        return gate_as<T, RLHF_ACT_SIGMOID>(cu, o, d, v, rows, inner);
     default:
         return gate_as<T, RLHF_ACT_RELU>(cu, o, d, v, rows, inner);
     }
