@@ -331,6 +331,26 @@ static void own_forms(void **state) {
     }
 }
 
+// LFM2's way to write calls, which is learned from the template.
+static void python_form(void **state) {
+    static const struct rlhf__chat_tokens tokens = {.vars = "{\"bos_token\":\"<s>\"}"};
+    static const char config[] =
+        "{\"chat_template\":\"{% for m in messages %}<|im_start|>{{ m.role }}\\n{{ m.content }}"
+        "{% if m.tool_calls %}<|tool_call_start|>[{% for c in m.tool_calls %}{{ c.function.name }}("
+        "{% for k, v in c.function.arguments.items() %}{{ k }}={{ \\\"'\\\" + v + \\\"'\\\" if v "
+        "is "
+        "string else v }}{% if not loop.last %}, {% endif %}{% endfor %}){% if not loop.last %}, "
+        "{% endif %}{% endfor %}]<|tool_call_end|>{% endif %}<|im_end|>\\n{% endfor %}"
+        "{% if add_generation_prompt %}<|im_start|>assistant\\n{% endif %}\"}";
+    struct scratch *s = *state;
+    struct rlhf__chat *c = NULL;
+    struct rlhf__error err = {0, ""};
+    scratch_text(s, "tokenizer_config.json", config);
+    check_ok(rlhf__chat_open(s->dir, &tokens, &c, &err), &err);
+    assert_int_equal(rlhf__chat_tool_form(c), LFM2);
+    rlhf__chat_close(c);
+}
+
 static void left_out(void **state) {
     static const struct {
         const char *name, *row, *part;
@@ -402,6 +422,7 @@ int main(void) {
         cmocka_unit_test(limits),
         cmocka_unit_test(faults_have_answers),
         cmocka_unit_test_setup_teardown(own_forms, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(python_form, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(left_out, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(tool_use, scratch_setup, scratch_teardown),
     };

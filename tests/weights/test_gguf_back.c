@@ -323,6 +323,39 @@ static void read_back(void **state) {
     }
 }
 
+// What llama.cpp's architectures cannot represent, in the words of the first field that says so.
+static void refused(void **state) {
+#define SIZES(type)                                                                                \
+    "{\"model_type\": \"" type "\", \"vocab_size\": 260, \"hidden_size\": 4, "                     \
+    "\"intermediate_size\": 3, \"num_hidden_layers\": 3, \"num_attention_heads\": 2, "             \
+    "\"num_key_value_heads\": 1, \"head_dim\": 16, \"max_position_embeddings\": 16"
+    static const char *const models[][2] = {
+        {SIZES("qwen3_5_text") ", \"linear_value_head_dim\": 64}", "linear_value_head_dim is 64"},
+        {SIZES("qwen3_5_text") ", \"linear_num_value_heads\": 24}", "linear_num_value_heads is 24"},
+        {SIZES("qwen3_5_text") ", \"layer_types\": [\"full_attention\", \"linear_attention\", "
+                               "\"full_attention\"]}",
+         "layer_types is [\"full_attention\","},
+        {SIZES("qwen3_5_text") ", \"layer_types\": [\"conv\", \"conv\", \"conv\"]}",
+         "layer_types is [\"conv\","},
+        {SIZES("qwen3_5_text") ", \"partial_rotary_factor\": 0.05}", "partial_rotary_factor"},
+        {SIZES("qwen3_5_text") ", \"rope_parameters\": {\"rope_type\": \"dynamic\"}}", "dynamic"},
+        {SIZES("lfm2") ", \"conv_bias\": true}", "conv_bias is true"},
+        {SIZES("lfm2") ", \"conv_L_cache\": 0}", "conv_L_cache is 0"},
+        {SIZES("lfm2") ", \"layer_types\": [\"conv\", \"conv\", \"linear_attention\"]}",
+         "layer_types is"},
+        {SIZES("lfm2") ", \"full_attn_idxs\": [0]}",
+         "tensor model.layers.0.conv.in_proj.weight does not belong to a layer of the kind"},
+    };
+    for (size_t i = 0; i < CHECK_COUNT(models); i++) {
+        static struct model m;
+        model_begin(&m, *state, models[i][0], GPT2_FORM);
+        model_add(&m, "model.embed_tokens.weight", 260, 4);
+        model_add(&m, "model.layers.0.conv.in_proj.weight", 12, 4);
+        model_refused(&m, models[i][1]);
+        model_end(&m);
+    }
+}
+
 // The file's element (r, c) of a tensor.
 static float element(const struct rlhf__gguf_file *f, const char *name, int64_t r, int64_t c) {
     const struct rlhf__tensor *t = rlhf__gguf_tensor_find(f, name);
@@ -374,6 +407,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(read_back, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(order_of_heads, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(refused, scratch_setup, scratch_teardown),
     };
     return cmocka_run_group_tests_name("gguf_back", tests, NULL, NULL);
 }

@@ -79,6 +79,22 @@ static void config_of_a_language_model_inside(void **state) {
     assert_true(json_equal(c, want));
     json_decref(want);
     json_decref(c);
+    scratch_text(
+        s, "config.json",
+        "{\"architectures\": [\"Qwen3_5ForConditionalGeneration\"], \"model_type\": "
+        "\"qwen3_5\", \"tie_word_embeddings\": true, \"image_token_id\": 5, "
+        "\"vision_start_token_id\": 6, \"text_config\": {\"model_type\": \"qwen3_5_text\", "
+        "\"hidden_size\": 1024, \"num_hidden_layers\": 24, \"mtp_num_hidden_layers\": 1}, "
+        "\"vision_config\": {\"depth\": 12}}");
+    check_ok(rlhf__hf_config_read(s->dir, &c, &err), &err);
+    want = parse("{\"architectures\": [\"Qwen3_5ForCausalLM\"], \"model_type\": \"qwen3_5_text\", "
+                 "\"tie_word_embeddings\": true, \"hidden_size\": 1024, \"num_hidden_layers\": 24, "
+                 "\"mtp_num_hidden_layers\": 1, \"intermediate_size\": 12288, "
+                 "\"num_attention_heads\": 16, \"num_key_value_heads\": 4, \"head_dim\": 256, "
+                 "\"vocab_size\": 248320, \"max_position_embeddings\": 32768}");
+    assert_true(json_equal(c, want));
+    json_decref(want);
+    json_decref(c);
     scratch_text(s, "config.json", "{\"model_type\": \"gemma3\", \"text_config\": null}");
     check_error(rlhf__hf_config_read(s->dir, &c, &err), RLHF_E_INVALID, &err,
                 "text_config is null, expected an object");

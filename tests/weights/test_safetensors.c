@@ -425,18 +425,25 @@ static void metadata(void **state) {
 }
 
 // The directory of a Gemma 3 that also reads images, with the names of transformers before and
-// after 4.52: only the language model's tensors, with the names that they have without the rest.
+// after 4.52, and of a Qwen3.5 with and without images: only the language model's tensors, with the
+// names that they have without the rest.
 static void language_model_inside(void **state) {
     struct scratch *s = *state;
     static const char *const names[][4] = {
         {"language_model.model.norm.weight", "language_model.lm_head.weight",
          "multi_modal_projector.mm_soft_emb_norm.weight", "vision_tower.a.bias"},
         {"model.language_model.norm.weight", "lm_head.weight",
-         "model.multi_modal_projector.mm_soft_emb_norm.weight", "model.vision_tower.a.bias"}};
+         "model.multi_modal_projector.mm_soft_emb_norm.weight", "model.vision_tower.a.bias"},
+        {"model.language_model.norm.weight", "lm_head.weight", "mtp.layers.0.mlp.up_proj.weight",
+         "model.visual.blocks.0.norm1.bias"},
+        {"model.norm.weight", "lm_head.weight", "mtp.norm.weight", "mtp.fc.weight"}};
+    static const char *const configs[] = {
+        "{\"model_type\": \"gemma3\"}", "{\"model_type\": \"gemma3\"}",
+        "{\"model_type\": \"qwen3_5\"}", "{\"model_type\": \"qwen3_5_text\"}"};
     struct rlhf__error err = {0};
     struct rlhf__weights *w;
     float x;
-    for (int i = 0; i < 2; i++) {
+    for (size_t i = 0; i < CHECK_COUNT(names); i++) {
         char header[1024];
         int n = snprintf(header, sizeof header, "{");
         for (int k = 0; k < 4; k++)
@@ -446,7 +453,7 @@ static void language_model_inside(void **state) {
                           k ? ", " : "", names[i][k], 4 * k, 4 * k + 4);
         snprintf(header + n, sizeof header - (size_t)n, "}");
         make_file(s, "model.safetensors", header, 16);
-        scratch_text(s, "config.json", "{\"model_type\": \"gemma3\"}");
+        scratch_text(s, "config.json", configs[i]);
         check_ok(rlhf__weights_open(s->dir, &w, &err), &err);
         assert_int_equal(rlhf__weights_count(w), 2);
         assert_int_equal(rlhf__weights_left_out(w), 2);
