@@ -9,8 +9,8 @@ mkdir -p "$dir/tree"
 cd "$RLHF_SOURCE_DIR"
 # Links keep the times of the sources, so a second build compiles only what has changed.
 cp -rsfT "$PWD/sdk" "$dir/tree/sdk"
-for part in CMakeLists.txt LICENSE README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md configs docs host kernels lib models \
-    plugins python scripts tools; do
+for part in CMakeLists.txt LICENSE README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md Containerfile SKILL.md llms.txt \
+    configs docs host kernels lib models plugins python scripts tools; do
     rm -rf "$dir/tree/${part:?}"
     cp -rs "$PWD/$part" "$dir/tree/$part"
 done
