@@ -389,6 +389,13 @@ static void classified(void **state) {
                                 "rated.jsonl --out x.jsonl"),
                      2);
     e2e_says(t, "--template: there is no chat template 'zefyr' (did you mean \"zephyr\"?)");
+    // These flags are checked before a model is looked for.
+    assert_int_equal(e2e_run(t, "generate --model nowhere --prompt x --template zefyr"), 2);
+    e2e_says(t, "--template: there is no chat template 'zefyr'");
+    assert_int_equal(e2e_run(t, "eval --model nowhere --data x.jsonl --template-vars {]"), 2);
+    e2e_says(t, "--template-vars: not valid JSON");
+    assert_int_equal(e2e_run(t, "label --model nowhere --data x.jsonl --out y.jsonl --date x"), 2);
+    e2e_says(t, "--date");
     assert_int_equal(e2e_run(t, "label --model c/checkpoints/latest --template zephyr --data "
                                 "texts.jsonl --out x.jsonl"),
                      2);

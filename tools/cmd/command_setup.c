@@ -91,6 +91,11 @@ rlhf_status rlhf__command_setup_template(const struct rlhf__model *m,
     return rlhf__tokenizer_choose_chat(m->tok, chat, rlhf__command_setup_chat_flags(), err);
 }
 
+rlhf_status rlhf__command_setup_chat_check(const struct rlhf__chat_choice *chat,
+                                           struct rlhf__error *err) {
+    return rlhf__chat_check_choice(chat, rlhf__command_setup_chat_flags(), err);
+}
+
 int rlhf__command_setup_chat_given(const struct rlhf__chat_choice *chat) {
     return chat->name || chat->vars || chat->date;
 }

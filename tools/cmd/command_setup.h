@@ -104,6 +104,11 @@ const struct rlhf__chat_choice *rlhf__command_setup_chat_flags(void);
 rlhf_status rlhf__command_setup_template(const struct rlhf__model *,
                                          const struct rlhf__chat_choice *, struct rlhf__error *err);
 
+// Checks these flags before a model is opened, as far as that is possible without one. Errors:
+// RLHF_E_INVALID, with the flag's name. [any]
+rlhf_status rlhf__command_setup_chat_check(const struct rlhf__chat_choice *,
+                                           struct rlhf__error *err);
+
 // 1 if one of the flags is given. [any]
 int rlhf__command_setup_chat_given(const struct rlhf__chat_choice *);
 

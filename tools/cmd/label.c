@@ -191,6 +191,7 @@ static rlhf_status label(struct rlhf__command_setup *w, const struct options *o,
 static rlhf_status run(const struct rlhf__env *env, const struct options *o,
                        struct rlhf__error *err) {
     struct rlhf__command_setup w = {0};
+    RLHF_TRY(rlhf__command_setup_chat_check(&o->chat, err));
     rlhf_status st = rlhf__command_setup_init(&w, env, &o->at, RLHF__PROGRESS_AUTO, err);
     if (st == RLHF_OK) st = label(&w, o, err);
     rlhf__command_setup_finish(&w);

@@ -225,6 +225,7 @@ static rlhf_status eval_rows(const struct rlhf__env *env, const struct rlhf__eva
     json_t *config = NULL;
     char room[RLHF__PATH_CAP];
     int preferences = 0;
+    RLHF_TRY(rlhf__command_setup_chat_check(&o->chat, err));
     rlhf_status st = rlhf__command_setup_init(&w, env, &o->at, RLHF__PROGRESS_AUTO, err);
     if (st == RLHF_OK) st = rlhf__preferences_are(o->rows, "--data", &preferences, err);
     if (st == RLHF_OK) st = rlhf__command_setup_start(&w, o->seed, err);

@@ -273,6 +273,7 @@ static rlhf_status run(const struct rlhf__env *env, const struct options *o,
                                            .raw = o->raw,
                                            .ignore_eos = o->ignore_eos,
                                            .flags = o->prompt.n > 0};
+    RLHF_TRY(rlhf__command_setup_chat_check(&o->chat, err));
     // The progress bar is off, because the terminal shows the texts.
     rlhf_status st = rlhf__command_setup_init(&w, env, &o->at, RLHF__PROGRESS_OFF, err);
     if (st == RLHF_OK && is_dialogue(o)) {
