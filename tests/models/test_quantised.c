@@ -16,6 +16,17 @@
 static const struct setting tied[] = {SHAPE, {"tie_word_embeddings", "true"}, {NULL, NULL}};
 static const struct setting untied[] = {SHAPE, {"tie_word_embeddings", "false"}, {NULL, NULL}};
 
+static const struct setting short_conv[] = {
+    SHAPE, {"full_attn_idxs", "1"}, {"block_auto_adjust_ff_dim", "0"}, {NULL, NULL}};
+static const struct setting delta[] = {SHAPE,
+                                       {"full_attention_interval", "2"},
+                                       {"linear_num_key_heads", "2"},
+                                       {"linear_num_value_heads", "4"},
+                                       {"linear_key_head_dim", "32"},
+                                       {"linear_value_head_dim", "64"},
+                                       {"tie_word_embeddings", "false"},
+                                       {NULL, NULL}};
+
 static const struct adapted kinds[] = {
     {"qwen3", tied, {"all-linear"}, 3, 0, RLHF_VALUE_LINEAR, 0, RLHF_HEAD_LOGP | RLHF_HEAD_VALUE},
     {"qwen2",
@@ -26,6 +37,15 @@ static const struct adapted kinds[] = {
      RLHF_VALUE_NONE,
      0,
      RLHF_HEAD_LOGP | RLHF_HEAD_ENTROPY},
+    {"lfm2", short_conv, {"all-linear"}, 2, 0, RLHF_VALUE_NONE, 0, RLHF_HEAD_LOGP},
+    {"qwen3_5_text",
+     delta,
+     {"in_proj_qkv", "in_proj_b", "q_proj"},
+     2,
+     0,
+     RLHF_VALUE_NONE,
+     0,
+     RLHF_HEAD_LOGP},
     {"llama", untied, {"v_proj"}, 2, VEC_LABELS, RLHF_VALUE_NONE, 0, RLHF_HEAD_SCORE},
 };
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
@@ -45,6 +65,14 @@ static int32_t format_of(void *ctx, const char *name) {
                {"k_proj", RLHF_FORMAT_Q6_K},
                {"v_proj", RLHF_FORMAT_Q8_0},
                {"o_proj", RLHF_FORMAT_Q4_0},
+               {"in_proj_z", RLHF_FORMAT_Q8_0},
+               {"in_proj_b", RLHF_FORMAT_Q6_K},
+               {"in_proj_a", RLHF_FORMAT_Q4_0},
+               {"in_proj", RLHF_FORMAT_Q4_K},
+               {"out_proj", RLHF_FORMAT_Q4_1},
+               {"w1", RLHF_FORMAT_Q4_1},
+               {"w3", RLHF_FORMAT_Q4_K},
+               {"w2", RLHF_FORMAT_Q6_K},
                {"gate_proj", RLHF_FORMAT_Q4_1},
                {"up_proj", RLHF_FORMAT_Q4_K},
                {"down_proj", RLHF_FORMAT_Q6_K},
@@ -190,12 +218,16 @@ static void same_bits(void **state) {
         const struct adapted *k = &kinds[i / 4];
         const int32_t dtype = i & 1 ? RLHF_BF16 : RLHF_F32, frozen = i >> 1 & 1;
         uint32_t asked = 0;
+        if (!plugin_fits(backend.compute, k->plugin)) continue;
         struct model quantised = open_one(k, dtype, frozen, 1, &asked);
         struct model plain = open_one(k, dtype, frozen, 0, NULL);
         // q, k and v of layer 0, four matrices of each layer, the table, and an untied head
-        const uint32_t tables = k->settings == tied || k->n_labels ? 1 : 2;
-        assert_int_equal(fill_both(&quantised, &plain), 3 + 2 * 4 + tables);
-        assert_int_equal(asked, 2 * 7 + tables);
+        const int one_table = k->settings == tied || k->settings == short_conv || k->n_labels;
+        const uint32_t tables = one_table ? 1 : 2;
+        // the matrices before the four of layer 0: one of LFM2, four of Qwen3.5
+        const uint32_t first = k->settings == short_conv ? 1 : k->settings == delta ? 4 : 3;
+        assert_int_equal(fill_both(&quantised, &plain), first + 2 * 4 + tables);
+        assert_int_equal(asked, first + 4 + 7 + tables);
         assert_true(quantised.c->bytes_in_use(quantised.c->ctx) > 0);
         if (frozen) {
             float *a = adapted_heads(&quantised, k, &batch, 0, 0),

@@ -297,7 +297,7 @@ static int slope_is_length(struct model *m, const rlhf_param *p) {
     const uint64_t n = param_count(p);
     float *g = device_read(m->c, p->grad, n), *x = device_read(m->c, p->value, n);
     float *moved = test_malloc(n * sizeof *moved);
-    double length = 0, loss[2];
+    double length = 0, loss[2] = {0};
     for (uint64_t i = 0; i < n; i++)
         length += (double)g[i] * (double)g[i];
     length = sqrt(length);

@@ -245,6 +245,28 @@ static void sampling_is_training(void **state) {
     }
 }
 
+// The same for layers with a state.
+static void states_continue(void **state) {
+    (void)state;
+    struct backend b = backend_open(backend_name, 1, 0);
+    const int fits = plugin_fits(b.compute, "lfm2");
+    backend_close(&b);
+    if (!fits) skip();
+    for (int k = 0; k < (backend_is_slow() ? 8 : 16); k++) {
+        struct setup x = setup_of(k);
+        x.plugin = k & 1 ? "qwen3_5_text" : "lfm2";
+        x.settings = k & 1 ? wider_qwen3_5 : wider_lfm2;
+        const struct result first = play(&x);
+        x.delays = 3;
+        const struct result again = play(&x);
+        assert_true(again.hash == first.hash && again.worst <= 0);
+        if (!(first.worst <= 0)) fail_msg("setting %d: log-probs differ by %g", k, first.worst);
+        assert_true(first.policy > 50 && first.given > 50);
+        x.forgets = 1;
+        assert_true(play(&x).worst > 1e-3);
+    }
+}
+
 // The comparison must find both mistakes: the model does not read a given token between turns, or
 // turns begin one token late.
 static void mistakes_are_seen(void **state) {
@@ -259,6 +281,7 @@ static void mistakes_are_seen(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(sampling_is_training),
+                                       cmocka_unit_test(states_continue),
                                        cmocka_unit_test(mistakes_are_seen)};
     static const char *const names[] = {"reference", "cpu"};
     int failed = 0;
