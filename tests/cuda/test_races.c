@@ -59,7 +59,7 @@ static void elementwise_of(struct call *k, uint64_t n, int32_t dtype, uint64_t o
     OK(k, convert, b, RLHF_BF16, f, RLHF_F32, n);
     OK(k, convert, f, RLHF_F32, b, RLHF_BF16, n);
     OK(k, add, f, x, dtype, n);
-    for (int32_t kind = RLHF_ACT_GELU_TANH; kind <= RLHF_ACT_RELU2; kind++) {
+    for (int32_t kind = RLHF_ACT_GELU_TANH; kind <= RLHF_ACT_SIGMOID; kind++) {
         OK(k, act, y, x, kind, dtype, n);
         OK(k, act_bwd, y, y, x, kind, dtype, n);
     }
@@ -124,7 +124,7 @@ static void rms_norms(void **state) {
 static void gate_of(struct call *k, uint32_t rows, int32_t inner, int32_t dtype) {
     const uint64_t n = rows * (uint64_t)inner;
     rlhf_dev x = numbers(k, 2 * n, dtype, 0), y = numbers(k, n, dtype, 0);
-    for (int32_t kind = RLHF_ACT_GELU_TANH; kind <= RLHF_ACT_RELU2; kind++) {
+    for (int32_t kind = RLHF_ACT_GELU_TANH; kind <= RLHF_ACT_SIGMOID; kind++) {
         OK(k, gate, y, x, kind, dtype, rows, inner);
         OK(k, gate_bwd, x, y, x, kind, dtype, rows, inner);
     }
@@ -136,6 +136,129 @@ static void gates(void **state) {
     for (int i = 0; i < 2; i++) {
         gate_of(&k, 9, 24, dtypes[i]);
         gate_of(&k, 5, 33, dtypes[i]);
+    }
+}
+
+// ---- layers with a state: a row that two rows share, and a row alone ----
+
+enum { S_ROWS = 4, S_TOKENS = 24 };
+
+static rlhf_ragged state_rows(struct call *k) {
+    static const int32_t offset[] = {0, 3, 20, 21, S_TOKENS}, base[S_ROWS] = {0},
+                         len[] = {0, 3, 3, 0};
+    return (rlhf_ragged){.size = sizeof(rlhf_ragged),
+                         .n = S_ROWS,
+                         .total = S_TOKENS,
+                         .max_q = 17,
+                         .max_k = 20,
+                         .offset = call_ints(k, offset, S_ROWS + 1),
+                         .start = call_ints(k, len, S_ROWS),
+                         .kv_base = call_ints(k, offset, S_ROWS),
+                         .prefix_base = call_ints(k, base, S_ROWS),
+                         .prefix_len = call_ints(k, len, S_ROWS)};
+}
+
+// Row 1 continues row 0, and row 3 row 2.
+static rlhf_states state_slots(struct call *k, int64_t stride) {
+    static const int32_t from[] = {-1, 0, -1, 1}, to[] = {0, 0, 1, -1};
+    return (rlhf_states){.size = sizeof(rlhf_states),
+                         .state = call_zeros(k, 2 * (uint64_t)stride / 4, RLHF_F32),
+                         .stride = stride,
+                         .from = call_ints(k, from, S_ROWS),
+                         .to = call_ints(k, to, S_ROWS)};
+}
+
+static void delta_of(struct call *k, int32_t key_dim, int32_t value_dim, int32_t dtype) {
+    const uint64_t w = (uint64_t)(2 * key_dim + 2 * value_dim), wo = 2 * (uint64_t)value_dim;
+    const rlhf_ragged rows = state_rows(k);
+    const rlhf_states s = state_slots(k, (2 * key_dim * value_dim * 4 + 63) / 64 * 64);
+    const rlhf_delta d = {.size = sizeof d,
+                          .heads = 2,
+                          .key_heads = 1,
+                          .key_dim = key_dim,
+                          .value_dim = value_dim,
+                          .dtype = dtype,
+                          .x_stride = (int64_t)w,
+                          .gate_stride = 2,
+                          .out_stride = (int64_t)wo,
+                          .scale = 0.25,
+                          .eps = 1e-6,
+                          .a_log = numbers(k, 2, RLHF_F32, 0),
+                          .dt_bias = numbers(k, 2, RLHF_F32, 0)};
+    rlhf_dev x = numbers(k, S_TOKENS * w, dtype, 0), out = numbers(k, S_TOKENS * wo, dtype, 0);
+    rlhf_dev dx = numbers(k, S_TOKENS * w, dtype, 0), g = numbers(k, S_TOKENS * 2, dtype, 0);
+    rlhf_dev dg[2] = {numbers(k, S_TOKENS * 2, dtype, 0), numbers(k, S_TOKENS * 2, dtype, 0)};
+    rlhf_dev da = numbers(k, 2, RLHF_F32, 0);
+    OK(k, delta, &d, &rows, NULL, out, x, g, g);
+    OK(k, delta, &d, &rows, &s, out, x, g, g);
+    OK(k, delta_bwd, &d, &rows, dx, dg[0], dg[1], da, NULL, out, x, g, g);
+    end(k);
+}
+
+static void conv_of(struct call *k, int32_t channels, int32_t taps, int32_t dtype) {
+    const uint64_t c = (uint64_t)channels;
+    const rlhf_ragged rows = state_rows(k);
+    const rlhf_states s = state_slots(k, (taps * channels * 4 + 63) / 64 * 64);
+    const rlhf_conv v = {.size = sizeof v,
+                         .channels = channels,
+                         .taps = taps,
+                         .dtype = dtype,
+                         .act = RLHF_ACT_SILU,
+                         .x_stride = channels,
+                         .y_stride = channels,
+                         .weight = numbers(k, c * (uint64_t)taps, RLHF_F32, 0),
+                         .bias = numbers(k, c, RLHF_F32, 0)};
+    rlhf_dev x = numbers(k, S_TOKENS * c, dtype, 0), y = numbers(k, S_TOKENS * c, dtype, 0);
+    rlhf_dev dx = numbers(k, S_TOKENS * c, dtype, 0), dw = numbers(k, c * 8, RLHF_F32, 0);
+    OK(k, conv, &v, &rows, NULL, y, x);
+    OK(k, conv, &v, &rows, &s, y, x);
+    OK(k, conv_bwd, &v, &rows, dx, dw, dw, y, x);
+    end(k);
+}
+
+static void gated_of(struct call *k, int32_t dim, int32_t dtype) {
+    const uint64_t w = 2 * (uint64_t)dim, n = 70 * w;
+    const rlhf_gated_norm g = {.size = sizeof g,
+                               .heads = 2,
+                               .head_dim = dim,
+                               .dtype = dtype,
+                               .act = RLHF_ACT_SILU,
+                               .x_stride = (int64_t)w,
+                               .gate_stride = (int64_t)w,
+                               .out_stride = (int64_t)w,
+                               .eps = 1e-6,
+                               .gamma = numbers(k, (uint64_t)dim, RLHF_F32, 0)};
+    const rlhf_columns m = {.size = sizeof m,
+                            .blocks = 2,
+                            .width = dim,
+                            .dtype = dtype,
+                            .act = RLHF_ACT_SIGMOID,
+                            .x_stride = (int64_t)w,
+                            .gate_stride = (int64_t)w,
+                            .out_stride = (int64_t)w,
+                            .x_step = dim,
+                            .gate_step = dim,
+                            .out_step = dim};
+    rlhf_dev x = numbers(k, n, dtype, 0), gate = numbers(k, n, dtype, 0);
+    rlhf_dev y = numbers(k, n, dtype, 0), d = numbers(k, n, dtype, 0);
+    rlhf_dev dgamma = numbers(k, (uint64_t)dim, RLHF_F32, 0), dg = numbers(k, n, dtype, 0);
+    OK(k, gated_norm, &g, y, NULL, x, gate, 70);
+    OK(k, gated_norm_bwd, &g, d, dg, dgamma, d, NULL, x, gate, 70);
+    OK(k, multiply, &m, y, x, gate, 70);
+    OK(k, multiply, &m, y, x, NULL, 70);
+    OK(k, multiply_bwd, &m, d, dg, d, x, gate, 70);
+    end(k);
+}
+
+static void states(void **state) {
+    struct call k = begin(state);
+    for (int i = 0; i < 2; i++) {
+        delta_of(&k, 16, 16, dtypes[i]);
+        delta_of(&k, 40, 20, dtypes[i]);
+        delta_of(&k, 70, 7, dtypes[i]);
+        conv_of(&k, 130, 4, dtypes[i]);
+        conv_of(&k, 5, 2, dtypes[i]);
+        gated_of(&k, 33, dtypes[i]);
     }
 }
 
@@ -498,14 +621,14 @@ static void sampling(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(elementwise),    cmocka_unit_test(norms),
-        cmocka_unit_test(rms_norms),      cmocka_unit_test(gates),
-        cmocka_unit_test(ropes),          cmocka_unit_test(rows),
-        cmocka_unit_test(adam),           cmocka_unit_test(muon),
-        cmocka_unit_test(products),       cmocka_unit_test(canary),
-        cmocka_unit_test(attention_bf16), cmocka_unit_test(attention_f32),
-        cmocka_unit_test(attention_long), cmocka_unit_test(head),
-        cmocka_unit_test(sampling),
+        cmocka_unit_test(elementwise),   cmocka_unit_test(norms),
+        cmocka_unit_test(rms_norms),     cmocka_unit_test(gates),
+        cmocka_unit_test(states),        cmocka_unit_test(ropes),
+        cmocka_unit_test(rows),          cmocka_unit_test(adam),
+        cmocka_unit_test(muon),          cmocka_unit_test(products),
+        cmocka_unit_test(canary),        cmocka_unit_test(attention_bf16),
+        cmocka_unit_test(attention_f32), cmocka_unit_test(attention_long),
+        cmocka_unit_test(head),          cmocka_unit_test(sampling),
     };
     return cmocka_run_group_tests_name("cuda: races", tests, setup, teardown);
 }

@@ -78,8 +78,8 @@ static void act_backward(struct call *k, struct diff *d) {
 
 static void act_is_differentiated(void **state) {
     struct kit *kit = *state;
-    const char *names[] = {"gelu_tanh", "gelu_erf", "relu", "silu", "relu2"};
-    for (int32_t kind = RLHF_ACT_GELU_TANH; kind <= RLHF_ACT_RELU2; kind++) {
+    const char *names[] = {"gelu_tanh", "gelu_erf", "relu", "silu", "relu2", "sigmoid"};
+    for (int32_t kind = RLHF_ACT_GELU_TANH; kind <= RLHF_ACT_SIGMOID; kind++) {
         struct call k = {.c = kit->ref};
         struct diff d = {.name = names[kind - 1],
                          .shape = &kind,

@@ -77,9 +77,9 @@ static void gate_backward(struct call *k, struct diff *d) {
 
 static void gate_is_differentiated(void **state) {
     struct kit *kit = *state;
-    const char *names[] = {"gate gelu_tanh", "gate gelu_erf", "gate relu", "gate silu",
-                           "gate relu2"};
-    for (int32_t kind = RLHF_ACT_GELU_TANH; kind <= RLHF_ACT_RELU2; kind++) {
+    const char *names[] = {"gate gelu_tanh", "gate gelu_erf", "gate relu",
+                           "gate silu",      "gate relu2",    "gate sigmoid"};
+    for (int32_t kind = RLHF_ACT_GELU_TANH; kind <= RLHF_ACT_SIGMOID; kind++) {
         struct call k = {.c = kit->ref};
         struct diff d = {.name = names[kind - 1],
                          .shape = &kind,

@@ -424,13 +424,57 @@ static void wrong_sizes_are_refused(void **state) {
     }
 }
 
+// ---- workspaces ----
+
+// The calls of a new table allocate as much as workspace_bytes has told before.
+static void workspaces_are_known(void **state) {
+    struct kit *kit = *state;
+    rlhf_compute *c = kit_create(kit->kernels_cpu, 3, 0, 0);
+    const struct shape s = {&mixed, 4, 2, 24, 40, RLHF_F32, 70, 4, RLHF_ACT_SILU};
+    struct call k = {.c = c};
+    struct outputs out;
+    uint64_t n, most[RLHF_WORKSPACES] = {0}, sum = 0;
+    const rlhf_ragged rows = rows_of(&k, s.rows, &n);
+    const rlhf_delta d = delta_of(&s, NULL);
+    const rlhf_conv v = {.size = sizeof v,
+                         .channels = 70,
+                         .taps = 4,
+                         .dtype = RLHF_F32,
+                         .act = s.act,
+                         .x_stride = 75,
+                         .y_stride = 72};
+    const uint32_t ops[] = {RLHF_COMPUTE_OP(delta), RLHF_COMPUTE_OP(delta_bwd),
+                            RLHF_COMPUTE_OP(conv), RLHF_COMPUTE_OP(conv_bwd)};
+    for (size_t i = 0; i < CHECK_COUNT(ops); i++) {
+        uint64_t bytes[RLHF_WORKSPACES];
+        const rlhf_call call = {
+            .size = sizeof call, .op = ops[i], .ragged = &rows, .delta = &d, .conv = &v};
+        c->workspace_bytes(c->ctx, &call, bytes);
+        for (int w = 0; w < RLHF_WORKSPACES; w++)
+            if (bytes[w] > most[w]) most[w] = bytes[w];
+    }
+    for (int w = 0; w < RLHF_WORKSPACES; w++)
+        sum += most[w];
+    call_finish(&k);
+    const uint64_t before = c->bytes_in_use(c->ctx);
+    op_run(c, op_delta, &s, 1, &out);
+    outputs_finish(&out);
+    op_run(c, op_conv, &s, 1, &out);
+    outputs_finish(&out);
+    assert_true(sum > 0);
+    const uint64_t grown = c->bytes_in_use(c->ctx) - before;
+    assert_true(c->device == RLHF_DEVICE_CPU ? grown == sum : grown >= sum);
+    kit_destroy(c);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(delta_is_that_of_the_reference),
                                        cmocka_unit_test(conv_is_that_of_the_reference),
                                        cmocka_unit_test(gated_norm_is_that_of_the_reference),
                                        cmocka_unit_test(multiply_is_that_of_the_reference),
                                        cmocka_unit_test(gradients_are_those_of_float64),
-                                       cmocka_unit_test(wrong_sizes_are_refused)};
+                                       cmocka_unit_test(wrong_sizes_are_refused),
+                                       cmocka_unit_test(workspaces_are_known)};
     return cmocka_run_group_tests_name("kernels: gradients of layers with a state", tests,
                                        kit_setup, kit_teardown);
 }

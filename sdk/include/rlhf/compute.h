@@ -198,10 +198,10 @@ typedef struct rlhf_rope {
 
 // The states of layers that have one (conv, delta), for ragged rows that continue others. Row i
 // begins with the state in slot from[i] (-1: with zeros), and its last state is stored in slot
-// to[i]
-// (-1: nowhere). A call works on its rows in order, so row i may begin with what an earlier row
-// stored. The state of slot s begins `stride` * s bytes after `state`. All arrays are in device
-// memory.
+// to[i] (-1: nowhere). A call works on its rows in order, so row i may begin with what an earlier
+// row stored. The state of slot s begins `stride` * s bytes after `state`. All arrays are in device
+// memory. Of rlhf_ragged, conv and delta read n, total, max_q and offset, and in the training
+// layout the prefix arrays.
 //
 // Instead of such states, calls in the training layout (see attention_bwd) pass NULL. A row without
 // a prefix then begins with zeros, and a row with a prefix with the last state of the prefix row.
@@ -821,8 +821,8 @@ typedef struct rlhf_compute {
     rlhf_status (*gated_norm)(void *ctx, const rlhf_gated_norm *, rlhf_dev out, rlhf_dev stats,
                               rlhf_dev x, rlhf_dev gate, uint32_t rows);
     // Overwrites dx and dgate (layouts of x and gate), adds to dgamma (f32 [head_dim], or NULL) in
-    // a fixed order over rows and heads. dout has the layout of out; dx may be dout if the strides
-    // are equal.
+    // a fixed order over rows and heads. If stats is NULL, it is computed again. dout has the
+    // layout of out; dx may be dout if the strides are equal.
     rlhf_status (*gated_norm_bwd)(void *ctx, const rlhf_gated_norm *, rlhf_dev dx, rlhf_dev dgate,
                                   rlhf_dev dgamma, rlhf_dev dout, rlhf_dev stats, rlhf_dev x,
                                   rlhf_dev gate, uint32_t rows);
