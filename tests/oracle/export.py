@@ -28,7 +28,7 @@ import forms
 import numpy as np
 import torch
 import transformers as hf
-from gguf import GGMLQuantizationType, GGUFReader, constants as gguf, quants
+from gguf import GGMLQuantizationType, GGUFReader, GGUFValueType, GGUFWriter, constants as gguf, quants
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
 
@@ -583,6 +583,39 @@ def check_back(name, out):
     say(name, "log-probs of the GGUF file", far <= (1e-4 if "gemma" in name or "qwen3.5" in name else 0), f"{far:.1e}")
 
 
+def check_more_layers(name, out):
+    """Qwen3.5 as llama.cpp's converter writes it with the layers that predict further tokens, which are left out: a block more,
+    and a list of the layers with a state in place of an interval."""
+    reader = GGUFReader(f"{WORK}/{out}/model.gguf")
+    keys = {k: f for k, f in reader.fields.items() if not k.startswith("GGUF.") and k != "general.architecture"}
+    n = keys["qwen35.block_count"].contents()
+    every = keys.pop("qwen35.full_attention_interval").contents()
+    writer = GGUFWriter(f"{WORK}/{out}/more.gguf", "qwen35")
+    for key, field in keys.items():
+        sub = field.types[-1] if field.types[0] == GGUFValueType.ARRAY else None
+        writer.add_key_value(key, n + 1 if key == "qwen35.block_count" else field.contents(), field.types[0], sub)
+    writer.add_uint32("qwen35.nextn_predict_layers", 1)
+    writer.add_key_value("qwen35.attention.recurrent_layers", [i < n and (i + 1) % every > 0 for i in range(n + 1)],
+                         GGUFValueType.ARRAY, GGUFValueType.BOOL)
+    for t in reader.tensors:
+        writer.add_tensor(t.name, np.array(t.data))
+    for t in ("attn_norm", "nextn.eh_proj"):
+        writer.add_tensor(f"blk.{n}.{t}.weight", np.ones((4, 4), np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    found = [log_probs(f"{out}/{file}") for file in ("model.gguf", "more.gguf")]
+    say(name, "layers that predict further tokens", np.array_equal(*found))
+
+
+def log_probs(source):
+    """Of rows.json, which check_back() wrote."""
+    subprocess.run([os.environ["RLHF_BUILD_DIR"] + "/tests/oracle_heads", f"{WORK}/{source}", "f32", f"{WORK}/rows.json",
+                    f"{WORK}/logp"], check=True)
+    return np.frombuffer(open(f"{WORK}/logp", "rb").read()[12:52], np.float32)
+
+
 def check_q8_0(name, plain):
     """`plain` is the reader of the file in f32."""
     host("export", name, "--gguf", f"{name}.q8_0.gguf", "--dtype", "q8_0")
@@ -611,6 +644,8 @@ def check(name):
         if dtype != "f32":
             continue
         check_back(name, out)
+        if name == "qwen3.5":
+            check_more_layers(name, out)
         check_q8_0(name, reader)
         models = {"the directory": model}
         if name in READ:
