@@ -246,7 +246,13 @@ static void olmo_runs(void **state) {
 static void olmo2_judges(void **state) { judges_of(*state, "olmo2"); }
 static void olmo3_judges(void **state) { judges_of(*state, "olmo3"); }
 
-static void lfm2_runs(void **state) { runs_of(*state, "lfm2"); }
+static void lfm2_runs(void **state) {
+    runs_of(*state, "lfm2");
+    assert_int_equal(
+        e2e_run(*state, "inspect --base policy --tuned policy --prompt It --words was,is"), 2);
+    e2e_says(*state, "cannot be inspected");
+    e2e_says(*state, "layers with a state");
+}
 static void qwen3_5_runs(void **state) {
     runs_of(*state, "qwen3_5");
     e2e_shell(*state, "cat policy/config.json");

@@ -38,7 +38,9 @@ rlhf_status rlhf__tap_open(const struct rlhf__model *m, struct rlhf__tap *out,
     out->model = m;
     if (!ops)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                          "the %s '%s' cannot be inspected: its model plugin %s has no %s here",
+                          "the %s '%s' cannot be inspected: its model plugin %s has no %s here "
+                          "(this program's plugins have none for encoders and for layers with a "
+                          "state, as LFM2 and Qwen3.5 have)",
                           m->role, m->dir, plugin_name(m), RLHF_EXT_TAP);
     if (rlhf_copy_in(&out->ops, sizeof out->ops, ops, RLHF_SIZE_TO(rlhf_tap_ops, logits)) < 0)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
