@@ -106,28 +106,27 @@ static void put_unit(const struct bwd *b, uint64_t at, const double *dy, double 
             inv * (scale * dy[c] - rlhf__ref_get(b->a.x, d->dtype, at + c) * inv * inv * dot));
 }
 
-// Processes the value heads of key head kh in a row, last token first. states[j] are the states of
-// the group's head j; b->last gets the gradients of the state with which the row began (take: the
-// row's own last states have the gradients in b->last).
-static void row_bwd(struct bwd *b, const struct rlhf__ref_row *row, uint64_t kh, float *kept,
-                    int take) {
+// Processes the value heads of key head kh in a row, last token first. If `shared` is set, the row
+// is the one whose states are in b->first, and the gradients of its last states are in b->last.
+// Otherwise adds the gradients of the states with which the row began to b->last.
+static void row_bwd(struct bwd *b, const struct rlhf__ref_row *row, uint64_t kh, int shared) {
     const rlhf_delta *d = b->a.d;
     const uint64_t kd = (uint64_t)d->key_dim, each = (b->w->g.max_q + 1) * b->n;
     memset(b->dqk, 0, row->n * 2 * kd * sizeof *b->dqk);
     for (uint64_t j = 0; j < b->group; j++) {
-        float *states = kept ? kept + j * each : b->states;
+        float *states = shared ? b->first + j * each : b->states;
         const uint64_t h = kh * b->group + j;
-        if (!kept) {
+        if (!shared) {
             memcpy(states, b->first + j * each + row->np * b->n, b->n * sizeof *states);
             forward_row(b, row, h, states);
         }
-        if (take)
+        if (shared)
             memcpy(b->grad, b->last + j * b->n, b->n * sizeof *b->grad);
         else
             memset(b->grad, 0, b->n * sizeof *b->grad);
         for (uint64_t i = row->n; i-- > 0;)
             token_bwd(b, row, h, i, states + i * b->n, states + (i + 1) * b->n);
-        for (uint64_t e = 0; !take && e < b->n; e++)
+        for (uint64_t e = 0; !shared && e < b->n; e++)
             b->last[j * b->n + e] += b->grad[e];
     }
     for (uint64_t i = 0; i < row->n; i++) {
@@ -148,9 +147,9 @@ static void family_bwd(struct bwd *b, uint64_t kh, uint32_t i0, uint32_t i1) {
     }
     for (uint32_t i = i0 + 1; i < i1; i++) {
         const struct rlhf__ref_row row = rlhf__ref_row_at(b->w, i);
-        row_bwd(b, &row, kh, NULL, 0);
+        row_bwd(b, &row, kh, 0);
     }
-    row_bwd(b, &first, kh, b->first, 1);
+    row_bwd(b, &first, kh, 1);
 }
 
 // Allocates the scratch memory of *b in *floats and *doubles, which the caller frees.

@@ -40,7 +40,7 @@ static inline size_t rlhf__delta_lay_out(struct work *w, float *p, uint32_t n, i
     const size_t nk = ((size_t)key_dim + C - 1) / C * C, nv = ((size_t)value_dim + C - 1) / C * C;
     const size_t most = nk > nv ? nk : nv, state = nk * nv;
     size_t at = 0;
-#define PUT(pointer, floats) (pointer = p ? p + at : NULL, at += (floats))
+#define PUT(pointer, floats) ((pointer) = p ? p + at : NULL, at += (floats))
     for (size_t i = 0; i < SPAN / C; i++) {
         struct chunk *c = &w->chunk[i];
         PUT(c->q, C * nk), PUT(c->k, C * nk), PUT(c->kt, C * nk);
