@@ -72,8 +72,8 @@ struct rlhf__feed_ops {
                         struct rlhf__experience *x, struct rlhf__error *err);
     // For the memory estimate, fill *x, which the caller has zeroed, with the largest rows that the
     // next phases can have. These are the longest prompts with responses of full length. The models
-    // compute nothing, because they are on a memory plan (model/memory_plan.h). Does not move the
-    // cursor. [step]
+    // compute nothing, because they are on a memory plan (estimate/memory_plan.h). Does not move
+    // the cursor. [step]
     rlhf_status (*largest)(struct rlhf__feed *, struct rlhf__experience *x,
                            struct rlhf__error *err);
     // Make the allocations that would be made if the rows of x were sampled. Nothing is computed,

@@ -6,8 +6,8 @@
 #ifndef RLHF_HOST_MODEL_MODEL_H
 #define RLHF_HOST_MODEL_MODEL_H
 
+#include "estimate/memory_plan.h"
 #include "model/compute.h"
-#include "model/memory_plan.h"
 #include "plugin/services.h"
 #include "tokenizer/tokenizer.h"
 #include "weights/hf_dir.h"

@@ -1,17 +1,17 @@
 // memory_estimate.c: rlhf__estimate_memory of setup.h. It runs one phase, with the largest rows
-// that can occur, on models of a memory plan (model/memory_plan.h). The plan counts what the models
-// allocate, and computes nothing.
+// that can occur, on models of a memory plan (estimate/memory_plan.h). The plan counts what the
+// models allocate, and computes nothing.
 #include "setup/setup.h"
 
 #include "base/host_memory.h"
 #include "batch/minibatches.h"
+#include "estimate/speed.h"
 #include "feed/ahead.h"
 #include "learn/minibatch.h"
 #include "learn/shards.h"
 #include "model/adapter.h"
 #include "model/free_memory.h"
 #include "model/parameters.h"
-#include "model/speed.h"
 #include "run/phase_passes.h"
 
 #include <stdio.h>

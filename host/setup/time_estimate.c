@@ -2,7 +2,7 @@
 #include "setup/setup.h"
 
 #include "base/running.h"
-#include "model/speed.h"
+#include "estimate/speed.h"
 
 #include <stdio.h>
 

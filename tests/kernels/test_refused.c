@@ -153,6 +153,7 @@ struct sized_args {
     rlhf_ragged rows;
     rlhf_attn attn;
     rlhf_lm_head head;
+    rlhf_conv conv;
 };
 
 static rlhf_status call_attn(rlhf_compute *c, const struct sized_args *a, const void *s) {
@@ -194,6 +195,26 @@ static rlhf_status call_linear_sum(rlhf_compute *c, const struct sized_args *a, 
     return c->linear_sum(c->ctx, s);
 }
 
+static rlhf_status call_conv(rlhf_compute *c, const struct sized_args *a, const void *s) {
+    return c->conv(c->ctx, s, &a->rows, NULL, a->y, a->x);
+}
+
+static rlhf_status call_states(rlhf_compute *c, const struct sized_args *a, const void *s) {
+    return c->conv(c->ctx, &a->conv, &a->rows, s, a->y, a->x);
+}
+
+static rlhf_status call_delta(rlhf_compute *c, const struct sized_args *a, const void *s) {
+    return c->delta(c->ctx, s, &a->rows, NULL, a->y, a->x, a->x, a->x);
+}
+
+static rlhf_status call_gated_norm(rlhf_compute *c, const struct sized_args *a, const void *s) {
+    return c->gated_norm(c->ctx, s, a->y, NULL, a->x, a->x, 4);
+}
+
+static rlhf_status call_columns(rlhf_compute *c, const struct sized_args *a, const void *s) {
+    return c->multiply(c->ctx, s, a->y, a->x, a->x, 4);
+}
+
 typedef rlhf_status sized_call(rlhf_compute *c, const struct sized_args *a, const void *s);
 
 // Passes the struct twice as a newer caller does: longer, with its last field 0 and then set. Also
@@ -211,6 +232,60 @@ static void other_size(rlhf_compute *c, const struct sized_args *a, sized_call *
     said = size / 2;
     memcpy(longer, &said, sizeof said);
     kit_refused(c, call(c, a, longer), RLHF_E_INVALID, what);
+}
+
+// The structs of layers with a state. a->x is zeros, f32 [4, 16].
+static void state_structs(rlhf_compute *c, struct sized_args *a, struct call *k) {
+    const int32_t minus[] = {-1};
+    a->conv = (rlhf_conv){.size = sizeof a->conv,
+                          .channels = 16,
+                          .taps = 3,
+                          .dtype = RLHF_F32,
+                          .x_stride = 16,
+                          .y_stride = 16,
+                          .weight = call_zeros(k, 48, RLHF_F32)};
+    rlhf_states states = {.size = sizeof states, .state = call_zeros(k, 64, RLHF_F32)};
+    states.stride = 128;
+    states.from = states.to = call_ints(k, minus, 1);
+    const rlhf_delta delta = {.size = sizeof delta,
+                              .heads = 1,
+                              .key_heads = 1,
+                              .key_dim = 4,
+                              .value_dim = 4,
+                              .dtype = RLHF_F32,
+                              .x_stride = 16,
+                              .gate_stride = 16,
+                              .out_stride = 16,
+                              .scale = 0.5,
+                              .eps = 1e-6,
+                              .a_log = a->x,
+                              .dt_bias = a->x};
+    const rlhf_gated_norm norm = {.size = sizeof norm,
+                                  .heads = 1,
+                                  .head_dim = 16,
+                                  .dtype = RLHF_F32,
+                                  .act = RLHF_ACT_SILU,
+                                  .x_stride = 16,
+                                  .gate_stride = 16,
+                                  .out_stride = 16,
+                                  .eps = 1e-6,
+                                  .gamma = a->x};
+    const rlhf_columns columns = {.size = sizeof columns,
+                                  .blocks = 1,
+                                  .width = 16,
+                                  .dtype = RLHF_F32,
+                                  .act = RLHF_ACT_SIGMOID,
+                                  .x_stride = 16,
+                                  .gate_stride = 16,
+                                  .out_stride = 16,
+                                  .x_step = 16,
+                                  .gate_step = 16,
+                                  .out_step = 16};
+    other_size(c, a, call_conv, &a->conv, sizeof a->conv, "conv");
+    other_size(c, a, call_states, &states, sizeof states, "states");
+    other_size(c, a, call_delta, &delta, sizeof delta, "delta");
+    other_size(c, a, call_gated_norm, &norm, sizeof norm, "gated_norm");
+    other_size(c, a, call_columns, &columns, sizeof columns, "columns");
 }
 
 static void structs_of_other_sizes(void **state) {
@@ -253,6 +328,7 @@ static void structs_of_other_sizes(void **state) {
                                      .w2 = square};
         other_size(c, &a, call_blocks, &blocks, sizeof blocks, "blocks");
         other_size(c, &a, call_linear_sum, &sum, sizeof sum, "linear_sum");
+        state_structs(c, &a, &k);
         call_finish(&k);
     }
 }

@@ -2,7 +2,7 @@
 // busy.
 #include "support/check.h"
 
-#include "model/speed.h"
+#include "estimate/speed.h"
 #include "setup/setup.h"
 
 #include <stdio.h>

@@ -4,8 +4,8 @@
 #define RLHF_TOOLS_CHECK_CHECKED_MODEL_H
 
 #include "check/probe.h"
+#include "estimate/memory_plan.h"
 #include "model/compute.h"
-#include "model/memory_plan.h"
 
 // Number of test rows, number of tokens of the longest row, and number of all tokens.
 enum { RLHF__CHECKED_ROWS = 3, RLHF__CHECKED_LONGEST = 12, RLHF__CHECKED_TOKENS = 36 };

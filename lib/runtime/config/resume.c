@@ -121,12 +121,11 @@ static int is_missing(const char *path, const json_t *is) {
 static rlhf_status changed(const struct rlhf__config_request *req, const char *path,
                            const json_t *was, const json_t *is, struct rlhf__error *err) {
     struct rlhf__buf a = RLHF__BUF_INIT, b = RLHF__BUF_INIT;
-    if (is_missing(path, is))
+    if (json_is_string(was) && json_string_length(was) > 0 && is_missing(path, is))
         return rlhf__fail(err, RLHF_E_INVALID,
                           "--resume: %s: '%s' does not exist; name where that of the run lies now, "
                           "which was '%s'",
-                          path, json_string_value(is),
-                          json_is_string(was) ? json_string_value(was) : "");
+                          path, json_string_value(is), json_string_value(was));
     if (was) rlhf__json_write(&a, was, 0);
     if (is) rlhf__json_write(&b, is, 0);
     const char *old = a.len ? rlhf__buf_text(&a) : "nothing";

@@ -3,8 +3,8 @@
 #ifndef RLHF_MODELS_TRANSFORMER_INTERNAL_H
 #define RLHF_MODELS_TRANSFORMER_INTERNAL_H
 
-#include "mix.h"
 #include "session.h"
+#include "transformer/mix/mix.h"
 
 #include <math.h>
 

@@ -2,7 +2,7 @@
 #ifndef RLHF_MODELS_TRANSFORMER_SESSION_H
 #define RLHF_MODELS_TRANSFORMER_SESSION_H
 
-#include "tensor.h"
+#include "work.h"
 
 // One slot of the cache.
 //

@@ -1,8 +1,8 @@
 // speed.h: measures how fast a compute backend is, and estimates from that how long its calls take.
-#ifndef RLHF_HOST_MODEL_SPEED_H
-#define RLHF_HOST_MODEL_SPEED_H
+#ifndef RLHF_HOST_ESTIMATE_SPEED_H
+#define RLHF_HOST_ESTIMATE_SPEED_H
 
-#include "model/quantised_speed.h"
+#include "estimate/quantised_speed.h"
 
 // Measures the speed of a large matrix product (GEMM) in `dtype`, in floating-point operations per
 // second. The measurement takes about 50 ms on a fast backend. Returns 0 if the speed cannot be

@@ -1,5 +1,5 @@
 // memory_plan.c: see memory_plan.h.
-#include "model/memory_plan.h"
+#include "estimate/memory_plan.h"
 
 #include <stddef.h>
 #include <stdlib.h>

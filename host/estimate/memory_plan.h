@@ -6,11 +6,11 @@
 //
 // Packed weights and workspaces have the sizes that the real backend states (weight_bytes,
 // workspace_bytes). free_memory.h compares the result with the free memory.
-#ifndef RLHF_HOST_MODEL_MEMORY_PLAN_H
-#define RLHF_HOST_MODEL_MEMORY_PLAN_H
+#ifndef RLHF_HOST_ESTIMATE_MEMORY_PLAN_H
+#define RLHF_HOST_ESTIMATE_MEMORY_PLAN_H
 
 #include "base/error.h"
-#include "model/speed.h"
+#include "estimate/speed.h"
 
 #include <rlhf/compute.h>
 

@@ -1,5 +1,5 @@
-// transformer/mix.c: see mix.h. The forward pass between a layer's first and second product.
-#include "internal.h"
+// transformer/mix/mix.c: see mix.h. The forward pass between a layer's first and second product.
+#include "transformer/internal.h"
 
 // ---- widths ----
 

@@ -1,5 +1,5 @@
 // quantised_speed.c: see quantised_speed.h.
-#include "model/quantised_speed.h"
+#include "estimate/quantised_speed.h"
 
 #include "base/clock.h"
 

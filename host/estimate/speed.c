@@ -1,5 +1,5 @@
 // speed.c: see speed.h.
-#include "model/speed.h"
+#include "estimate/speed.h"
 
 #include "base/clock.h"
 

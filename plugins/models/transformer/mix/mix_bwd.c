@@ -1,6 +1,6 @@
-// transformer/mix_bwd.c: the backward pass of mix.c. Each function mirrors its counterpart there.
-// Convolutions' inputs and results, and gated results, are computed again.
-#include "internal.h"
+// transformer/mix/mix_bwd.c: the backward pass of mix.c. Each function mirrors its counterpart
+// there. Convolutions' inputs and results, and gated results, are computed again.
+#include "transformer/internal.h"
 
 // One layer.
 struct pass {

@@ -1,9 +1,9 @@
-// transformer/mix.h: what a layer computes between its first product and its second: attention,
+// transformer/mix/mix.h: what a layer computes between its first product and its second: attention,
 // possibly with gates, or a layer with a state (enum rlhf_tf_mix).
-#ifndef RLHF_MODELS_TRANSFORMER_MIX_H
-#define RLHF_MODELS_TRANSFORMER_MIX_H
+#ifndef RLHF_MODELS_TRANSFORMER_MIX_MIX_H
+#define RLHF_MODELS_TRANSFORMER_MIX_MIX_H
 
-#include "instance.h"
+#include "transformer/instance.h"
 
 static inline enum rlhf_tf_mix rlhf__tf_mix_of(const struct rlhf_tf_arch *a, int32_t layer) {
     return a->mix_layers ? (enum rlhf_tf_mix)a->mix_layers[layer] : RLHF_TF_ATTENTION;

@@ -1,5 +1,5 @@
-// transformer/states_config.c: reads from config.json which layers have a state; see decoder.h.
-#include "decoder.h"
+// transformer/mix/states_config.c: reads from config.json which layers have a state; see decoder.h.
+#include "transformer/decoder.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 // quantised_speed.h: measures how long products (GEMMs) with quantised weights take. They unpack
 // the weight, so they are slower than those of packed weights, and each format has its own speed.
-#ifndef RLHF_HOST_MODEL_QUANTISED_SPEED_H
-#define RLHF_HOST_MODEL_QUANTISED_SPEED_H
+#ifndef RLHF_HOST_ESTIMATE_QUANTISED_SPEED_H
+#define RLHF_HOST_ESTIMATE_QUANTISED_SPEED_H
 
 #include <rlhf/compute.h>
 

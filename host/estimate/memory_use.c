@@ -1,6 +1,6 @@
 // memory_use.c: see memory_plan.h. Addresses are invented: they count up from an address that is
 // never mapped.
-#include "model/memory_plan.h"
+#include "estimate/memory_plan.h"
 
 #include <stdio.h>
 #include <stdlib.h>
