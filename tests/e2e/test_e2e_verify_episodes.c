@@ -20,7 +20,8 @@
     "--set 'sampling.stop=[\"a\",\"e\",\"o\",\"i\",\"n\",\"t\",\"s\",\"r\",259]' " KEEP
 #define CALCULATOR                                                                                 \
     "--preset calculator --policy form/checkpoints/latest --phases 2 --set batch.size=32 "         \
-    "--set compute.dtype=bf16 --set data.eval_limit=8 --set data.eval_every=1 " KEEP
+    "--set compute.dtype=bf16 --set compute.arithmetic=v1 --set data.eval_limit=8 "                \
+    "--set data.eval_every=1 " KEEP
 
 // A program that counts the bytes of the turns. It adds MORE to its second answer.
 #define PROGRAM                                                                                    \
