@@ -30,7 +30,7 @@ equal() {
 
 common="--set log.progress=off --set log.rollouts=true --set parallel.shards=4"
 "$host" --preset calculator-form --set log.progress=off --out form >"$work/out" 2>&1 || fail "the form of calls"
-calc="--preset calculator --policy form/checkpoints/latest --phases 2 --set batch.size=64 --set data.eval_limit=24 --set data.eval_every=1 $common"
+calc="--preset calculator --policy form/checkpoints/latest --phases 2 --set compute.arithmetic=v1 --set batch.size=64 --set data.eval_limit=24 --set data.eval_every=1 $common"
 
 # The calculator, with held-out episodes.
 "$host" $calc --threads 2 --out calc >"$work/out" 2>&1 || fail "the calculator in one process"
