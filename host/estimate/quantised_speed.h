@@ -15,7 +15,7 @@ struct rlhf__quantised_speed {
 #define RLHF__QUANTISED_FEW 4
 
 // Measures *out with a weight of at most k inputs and n outputs, in some 20 ms on a fast backend.
-// `busy`: other programs use the processors, so processor time is measured. If the backend has no
+// `busy`: other programs use the processors, so processor time is measured. If the backend lacks
 // quantised weights or fails, *out is all 0. [step]
 void rlhf__quantised_speed_measure(const rlhf_compute *, int32_t dtype, int32_t format, int32_t k,
                                    int32_t n, int busy, struct rlhf__quantised_speed *out);

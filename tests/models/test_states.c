@@ -1,6 +1,6 @@
 // tests/models/test_states.c: layers with a state (convolutions, the delta rule). A row's bits do
-// not depend on the rows beside it or before it, in training and in sessions. A slot continues with
-// its own state. Every parameter learns, also behind such layers.
+// not depend on its neighbours or on earlier rows, in training and in sessions. A slot continues
+// with its own state. Every parameter learns, also behind such layers.
 //
 // Each check is also made against a backend with a fault that other trainers had, and must then
 // fail: rows that see each other's state, a state that is dropped, a backward pass that does

@@ -18,7 +18,7 @@
 //   r(t-1) = r(t) + q(t) . dq(t) - d(t) . f(t) - dv(t) . (v(t) - e(t)),
 // and before a chunk r is computed from D and S themselves, so errors do not accumulate.
 //
-// States are kept every SPAN tokens, and computed again in between. A product of matrices adds its
+// States are kept every SPAN tokens, and recomputed in between. A product of matrices adds its
 // terms in ascending order, so the bits are the same at all levels.
 #include "delta_chunk.h"
 

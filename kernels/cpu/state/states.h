@@ -9,7 +9,7 @@
 
 struct rlhf__states {
     const int32_t *offset, *from, *to; // from and to are NULL in the training layout
-    const int32_t *prefix_len;         // NULL: no row has a prefix
+    const int32_t *prefix_len;         // NULL: rows without prefixes
     char *state;
     uint64_t stride;
     uint32_t n, total, max_q;

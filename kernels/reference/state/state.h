@@ -37,7 +37,7 @@ rlhf_status rlhf__ref_rows_read(struct rlhf__ref *r, const char *op, struct rlhf
 // accessible.
 rlhf_status rlhf__ref_rows_check(struct rlhf__ref *r, const struct rlhf__ref_rows *w);
 
-// Row i. In a call with states, no row has a prefix.
+// Row i. In a call with states, rows lack prefixes.
 struct rlhf__ref_row rlhf__ref_row_at(const struct rlhf__ref_rows *w, uint32_t i);
 
 // The state with which row i begins, and the place of its last state; NULL: zeros, and nowhere.

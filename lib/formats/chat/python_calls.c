@@ -63,7 +63,7 @@ static int put_code(struct reader *r, int letter, struct rlhf__buf *out) {
     return 1;
 }
 
-// What follows a backslash. As in Python, an unknown escape stands for itself.
+// What follows a backslash. As in Python, an unknown escape is kept as it is.
 static int put_escape(struct reader *r, struct rlhf__buf *out) {
     static const char letters[] = "ntrbfav\\'\"/", means[] = "\n\t\r\b\f\a\v\\'\"/";
     const int c = peek(r);

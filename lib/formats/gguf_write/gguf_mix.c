@@ -27,7 +27,8 @@ static rlhf_status size(const json_t *config, const char *dir, const char *name,
     return RLHF_OK;
 }
 
-// Reads layer_types, where `state` is the kind with a state. Returns 0 if the config has no list.
+// Reads layer_types, where `state` is the kind with a state. Returns 0 if the config lacks the
+// list.
 static rlhf_status read_kinds(const json_t *config, const char *dir, const char *state,
                               struct rlhf__gguf_config *out, int *has_list,
                               struct rlhf__error *err) {

@@ -126,7 +126,7 @@ static rlhf_status check_shape(const struct rlhf__gguf_shape *s, const struct rl
     const char *dot = strrchr(stem, '.');
     char found[128], wanted[64];
     int32_t columns;
-    const size_t len = dot ? (size_t)(dot - stem) : strlen(stem); // ssm_a has no ".weight"
+    const size_t len = dot ? (size_t)(dot - stem) : strlen(stem); // ssm_a lacks ".weight"
     const int32_t rows = rows_of(s->family, stem, len, &columns);
     if (dot && strcmp(dot, ".bias") == 0) columns = ONE;
     const int64_t want[2] = {size_of(s, rows), size_of(s, columns)};

@@ -108,7 +108,7 @@ static rlhf_status read_key_heads(struct rlhf__gguf_reader *r, struct rlhf__erro
         if (heads > 0) s->kv_heads = (int32_t)heads;
         if (heads == 0 && s->family == RLHF__GGUF_LFM2) rlhf__gguf_set_state(&s->mix, i);
     }
-    if (s->kv_heads == 0) s->kv_heads = s->heads; // no layer has attention
+    if (s->kv_heads == 0) s->kv_heads = s->heads; // all layers lack attention
     if (good) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                       "%s: the key %s.attention.head_count_kv is not one number, 0 or the same in "
@@ -153,7 +153,7 @@ static rlhf_status read_delta(struct rlhf__gguf_reader *r, struct rlhf__error *e
     return read_states(r, err);
 }
 
-// Layers behind the others that predict further tokens.
+// Additional layers at the end that predict further tokens.
 static rlhf_status read_more(struct rlhf__gguf_reader *r, struct rlhf__error *err) {
     struct rlhf__gguf_shape *s = &r->shape;
     const struct rlhf__gguf_value *v = rlhf__gguf_key_find(r, "nextn_predict_layers");

@@ -56,7 +56,7 @@ enum rlhf__gguf_layers {
     RLHF__GGUF_IN_STATE // layers with a state: LFM2's convolutions, Qwen3.5's delta rule
 };
 
-// The layers with a state, and their sizes. Other families have none: all is 0.
+// The layers with a state, and their sizes. For other families all is 0.
 struct rlhf__gguf_mix {
     int32_t taps, key_heads, value_heads, key_dim, value_dim; // LFM2 has only taps
     uint8_t state[RLHF__GGUF_LAYERS / 8];                     // bit i % 8 of byte i / 8: layer i

@@ -67,7 +67,7 @@ static rlhf_status arrange(struct rlhf__tensor *t, int32_t rows, const struct rl
     return tile(t, rows, s, err);
 }
 
-// 1 if the tensor belongs to a layer behind the model's own.
+// 1 if the tensor belongs to a layer after those of the model.
 static int predicts_more(const char *name, const struct rlhf__gguf_shape *s) {
     if (!s->more || strncmp(name, "blk.", 4) != 0) return 0;
     const long layer = strtol(name + 4, NULL, 10);

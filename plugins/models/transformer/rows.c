@@ -126,7 +126,7 @@ uint64_t rlhf__tf_rows_ints(uint64_t n, const rlhf_gen *g) {
 }
 
 // The slots of the states with which the rows begin, and those of the states that they leave.
-// Padding rows of a recorded step have none.
+// Not for the padding rows of a recorded step.
 static void fill_states(const struct block *k, const struct rlhf__tf_layout *l) {
     int32_t *from = k->host + k->from, *to = k->host + k->to;
     for (uint32_t i = 0; i < l->n; i++) {

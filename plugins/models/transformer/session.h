@@ -82,7 +82,7 @@ struct rlhf_gen {
     struct rlhf__gen_slot *slots;
     struct rlhf__tf_recorded *recorded; // NULL: calls are not recorded
     struct rlhf__tf_ring *ring;         // NULL: every layer keeps all tokens of a slot
-    struct rlhf__tf_kept *kept;         // NULL: no layer has a state
+    struct rlhf__tf_kept *kept;         // NULL: all layers lack states
 };
 
 #endif

@@ -1,5 +1,5 @@
 // transformer/mix/mix_bwd.c: the backward pass of mix.c. Each function mirrors its counterpart
-// there. Convolutions' inputs and results, and gated results, are computed again.
+// there. Convolutions' inputs and results, and gated results, are recomputed.
 #include "transformer/internal.h"
 
 // One layer.
