@@ -43,8 +43,8 @@ static void line(double to[2], double elements, uint32_t less, double time, uint
 
 static rlhf_status put_blocks(const struct trial *x, int32_t format) {
     const uint64_t bytes = (uint64_t)x->n * rlhf_format_row_bytes(format, x->k);
-    uint8_t *blocks = malloc(bytes);
-    if (!blocks) return RLHF_E_NOMEM;
+    uint8_t *blocks = bytes ? malloc(bytes) : NULL;
+    if (!blocks) return bytes ? RLHF_E_NOMEM : RLHF_E_INVALID;
     for (uint64_t i = 0; i < bytes; i++)
         blocks[i] = (uint8_t)(0x20 | (i * 7 & 15)); // f16 scales are small positive numbers
     const rlhf_status st = x->t->weight_put(x->t->ctx, x->w, 0, x->n, blocks);

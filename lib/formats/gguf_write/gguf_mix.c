@@ -54,11 +54,12 @@ static rlhf_status read_mlp(const json_t *config, const char *dir, struct rlhf__
     const char *name =
         json_object_get(config, "block_ff_dim") ? "block_ff_dim" : "intermediate_size";
     const json_t *more = json_object_get(config, "block_ffn_dim_multiplier");
-    int32_t of;
+    int32_t of = 1;
     RLHF_TRY(size(config, dir, name, 12288, &out->mlp, err));
     RLHF_TRY(size(config, dir, "block_multiple_of", 256, &of, err));
     if (json_is_false(json_object_get(config, "block_auto_adjust_ff_dim"))) return RLHF_OK;
-    double n = (double)(2 * out->mlp / 3);
+    const int32_t whole = 2 * out->mlp / 3;
+    double n = whole;
     if (json_is_number(more)) n = json_number_value(more) * n;
     if (!(n >= 1) || n > 1 << 24) return bad(dir, "block_ffn_dim_multiplier", more, err);
     out->mlp = ((int32_t)n + of - 1) / of * of;
@@ -69,7 +70,7 @@ static rlhf_status read_lfm(const json_t *config, const char *dir, struct rlhf__
                             struct rlhf__error *err) {
     const json_t *bias = json_object_get(config, "conv_bias");
     const json_t *list = json_object_get(config, "full_attn_idxs");
-    int has_list;
+    int has_list = 0;
     RLHF_TRY(size(config, dir, "conv_L_cache", 3, &out->mix.taps, err));
     if (json_is_true(bias)) return bad(dir, "conv_bias", bias, err);
     RLHF_TRY(read_mlp(config, dir, out, err));
@@ -89,7 +90,7 @@ static rlhf_status read_lfm(const json_t *config, const char *dir, struct rlhf__
 // llama.cpp knows only that every n-th layer has attention.
 static rlhf_status read_every(const json_t *config, const char *dir, struct rlhf__gguf_config *out,
                               struct rlhf__error *err) {
-    int has_list;
+    int has_list = 0;
     RLHF_TRY(size(config, dir, "full_attention_interval", 4, &out->every, err));
     RLHF_TRY(read_kinds(config, dir, "linear_attention", out, &has_list, err));
     int32_t first = 0;

@@ -137,7 +137,7 @@ static rlhf_status read_states(struct rlhf__gguf_reader *r, struct rlhf__error *
 
 static rlhf_status read_delta(struct rlhf__gguf_reader *r, struct rlhf__error *err) {
     struct rlhf__gguf_mix *m = &r->shape.mix;
-    int32_t inner;
+    int32_t inner = 0;
     RLHF_TRY(size_of(r, "ssm.conv_kernel", 0, RLHF__GGUF_SIZE, &m->taps, err));
     RLHF_TRY(size_of(r, "ssm.state_size", 0, RLHF__GGUF_SIZE, &m->key_dim, err));
     RLHF_TRY(size_of(r, "ssm.group_count", 0, RLHF__GGUF_SIZE, &m->key_heads, err));
