@@ -107,7 +107,7 @@ static const struct {
     {"sink_flag.so", "sets bit 31 of the flags of its ops"},
     {"model_compute.so", "org.example.faulty: it is for the compute contract 0.99 "
                          "(compute_major and compute_minor of its rlhf_model_ops), this "
-                         "rlhf-host speaks 0.13 exactly"},
+                         "rlhf-host speaks 0.14 exactly"},
     {"kernels_compute.so", "it is for the compute contract 0.9 (compute_major and "
                            "compute_minor of its rlhf_kernels_ops)"},
     {"no_close.so", "org.example.faulty lacks the required function close()"},
