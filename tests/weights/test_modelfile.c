@@ -101,7 +101,7 @@ static void make(struct scratch *s, const char *template, int add_bos) {
     json_decref(config);
 }
 
-// `stop`: the text of token 4, or NULL if no line can hold it.
+// `stop`: the text of token 4, or NULL if it does not fit in a line.
 static void check_stop(struct scratch *s, const char *want, const char *stop) {
     struct rlhf__error err = {0, ""};
     struct rlhf__buf out = RLHF__BUF_INIT;
@@ -265,7 +265,7 @@ static void foreign_stops(void **state) {
     }
 }
 
-// Paths with spaces, with quotes, and with characters that no line can hold.
+// Paths with spaces, with quotes, and with characters that do not fit in a line.
 static void paths(void **state) {
     static const char *const cases[][3] = {
         {"/my files/b.gguf", "FROM /my files/b.gguf\n", "/my files/b.gguf"},

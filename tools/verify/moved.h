@@ -11,7 +11,7 @@
 int rlhf__moved_names(const char *name);
 
 // Read the file `path`, a recomputed file `name` of a checkpoint. In *out, the base has the path
-// that it has in the run's own file `own` or, if the run no longer has that checkpoint, in the
+// that it has in the run's own file `own` or, if the run has deleted that checkpoint, in the
 // latest checkpoint of `run`. Errors: those of rlhf__file_read. [main]
 rlhf_status rlhf__moved_read(const char *run, const char *name, const char *own, const char *path,
                              struct rlhf__buf *out, struct rlhf__error *err);

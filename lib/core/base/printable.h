@@ -66,7 +66,7 @@ void rlhf__put_wrapped(struct rlhf__buf *out, rlhf_str text, int columns, int us
 // line itself. If `columns` is 0, the text is appended as it is. [any]
 void rlhf__put_page(struct rlhf__buf *out, rlhf_str text, int columns);
 
-// The same for lines with two columns, such as flags and what they do. The second column begins
+// The same for lines with two columns, such as flags and their meanings. The second column begins
 // after the first gap of two spaces or more. It is wrapped within itself, or, if it would be
 // narrow, below the first one. [any]
 void rlhf__put_two_columns(struct rlhf__buf *out, rlhf_str text, int columns);

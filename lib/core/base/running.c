@@ -83,7 +83,7 @@ int rlhf__running_is_main(void) { return first == &now && home == getpid(); }
 pid_t rlhf__running_home(void) { return home; }
 
 // Sets *r to the record of the calling thread or, if it has none, of the watched thread. Sets
-// *other to 1 if the record is that of the watched thread. Returns 0 if there is no record.
+// *other to 1 if the record is that of the watched thread. Returns 0 if neither has one.
 static int find(struct rlhf__running *r, int *other) {
     *r = get(&now);
     *other = 0;

@@ -100,7 +100,7 @@ static rlhf_status put_olmo(struct rlhf__gguf_reader *r, struct rlhf__error *err
     return put_windows(r, err);
 }
 
-// A Granite 4 whose layers see no positions is a granitemoehybrid of transformers.
+// In transformers, a Granite 4 without rotary positions is a granitemoehybrid.
 static rlhf_status put_granite(struct rlhf__gguf_reader *r, struct rlhf__error *err) {
     const struct rlhf__gguf_value *v = rlhf__gguf_key_find(r, "rope.scaling.finetuned");
     int rotates = 1;

@@ -15,7 +15,7 @@ static int is_divisors(const char *name) {
            !strcmp(name, "rope_factors_short.weight");
 }
 
-// Refuses decays that are not below 0: their logarithm is what is trained.
+// Refuses decays that are not below 0, because A_log is the logarithm of -decay.
 static rlhf_status check_decays(const struct rlhf__tensor *t, struct rlhf__error *err) {
     for (int64_t i = 0; i < t->count; i++) {
         float x = 0;

@@ -109,8 +109,8 @@ struct rlhf_tf_family {
     // RLHF_TF_READS_KIND_ROPE: rope_theta of the layers with a window
     double sliding_theta;
     // The names of a layer's tensors; NULL: those of Llama or, with norms of the blocks' outputs,
-    // those of Gemma and OLMo. Those of layers with a state; NULL: there are none. Those of the
-    // other tensors; NULL: those of Llama.
+    // those of Gemma and OLMo. Those in layers with a state, or
+    // NULL. Those of the other tensors; NULL: those of Llama.
     const struct rlhf_tf_name *layers, *state_layers, *globals;
 };
 

@@ -49,7 +49,7 @@ void rlhf__tf_kept_plan(rlhf_gen *g, const rlhf_gen_step *s) {
     k->sorted = 1;
     for (uint32_t i = 0; i < s->n; i++) {
         if (k->order[i] != (int32_t)i) k->sorted = 0;
-        g->slots[s->slot[i]].held = 0; // if the step fails, the slot no longer has the tokens
+        g->slots[s->slot[i]].held = 0; // if the step fails, the tokens of the slot are lost
     }
 }
 

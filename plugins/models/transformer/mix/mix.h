@@ -42,7 +42,7 @@ rlhf_status rlhf__tf_mix_check(const struct rlhf_tf_arch *a, const rlhf_model_op
 // Computes a->mixed from a->first. `gen` is the session of a step, or NULL.
 rlhf_status rlhf__tf_mix(const struct rlhf__tf *m, const struct rlhf__tf_work *w,
                          const rlhf_gen *gen, int32_t layer, const struct rlhf__tf_acts *a);
-// Computes a->mixed again from what is kept, if it is not `att`.
+// Recomputes a->mixed from the kept activations, unless it is `att` itself.
 rlhf_status rlhf__tf_mixed_again(const struct rlhf__tf *m, int32_t layer,
                                  const struct rlhf__tf_acts *a, uint32_t rows);
 // The arguments of the operations for a layer.
