@@ -99,16 +99,22 @@ static double best_product(const rlhf_compute *t, int32_t dtype, int32_t dim, ui
     return best_cpu > best && is_busy(t, all) ? best_cpu : best;
 }
 
-#define LARGE 1024
-#define SLOW  2e10 // FLOPs per second
+#define LARGE  1024
+#define SLOW   2e10 // FLOPs per second
+#define BUDGET 0.05 // seconds for the largest product
 
-// Sets *large to the repeats of the largest product, or to 0 if the backend is slow.
-static double peak(const rlhf_compute *t, int32_t dtype, struct repeats *large) {
+// Sets *large to the repeats of the largest product, or to 0 if the backend is slow, and *budget to
+// the seconds that were spent on them.
+static double peak(const rlhf_compute *t, int32_t dtype, double flops, struct repeats *large,
+                   double *budget) {
     struct repeats other = {0};
     *large = (struct repeats){0};
+    *budget = 0;
     double small = best_product(t, dtype, 256, 32, 0.002, &other);
     if (small < SLOW) return small; // a large product would take seconds on this slow backend
-    double best = best_product(t, dtype, LARGE, LARGE, 0.05, large);
+    *budget = 0.01 * flops / small < BUDGET ? 0.01 * flops / small : BUDGET;
+    const int32_t most = *budget < BUDGET / 10 ? LARGE / 2 : LARGE;
+    double best = best_product(t, dtype, most, (uint32_t)most, *budget, large);
     // A GPU needs a larger product, so measure the largest one that fits the GPU's memory.
     for (int32_t dim = 8192; t->device != RLHF_DEVICE_CPU && best > 1e12 && dim > 1024; dim /= 2) {
         double larger = best_product(t, dtype, dim, (uint32_t)dim, 0.05, &other);
@@ -118,9 +124,10 @@ static double peak(const rlhf_compute *t, int32_t dtype, struct repeats *large) 
     return best;
 }
 
-double rlhf__speed_peak(const rlhf_compute *t, int32_t dtype) {
+double rlhf__speed_peak(const rlhf_compute *t, int32_t dtype, double flops) {
     struct repeats large;
-    return peak(t, dtype, &large);
+    double budget;
+    return peak(t, dtype, flops, &large, &budget);
 }
 
 uint64_t rlhf__speed_peak_bytes(const rlhf_compute *t, int32_t dtype) {
@@ -147,6 +154,7 @@ enum {
 struct trial {
     const rlhf_compute *t;
     int32_t dtype;
+    double budget; // seconds for each call
     rlhf_dev a, b, c;
     rlhf_weight *weight;
     rlhf_status (*call)(const struct trial *);
@@ -196,7 +204,7 @@ static rlhf_status call_head(const struct trial *x) {
 // Returns the least time of a few calls, in seconds, or 0 on failure.
 static double least_time(const struct trial *x) {
     double best = 0, start = rlhf__seconds();
-    for (int i = 0; i < 3 || (i < 20 && rlhf__seconds() - start < 0.01); i++) {
+    for (int i = 0; i < 3 || (i < 20 && rlhf__seconds() - start < x->budget); i++) {
         const double from = rlhf__seconds();
         if (x->call(x) != RLHF_OK || x->t->sync(x->t->ctx) != RLHF_OK) return 0;
         const double took = rlhf__seconds() - from;
@@ -232,14 +240,16 @@ static double delta_flops(const rlhf_delta *d, uint32_t rows) {
     return 7.0 * rows * d->heads * d->key_dim * d->value_dim;
 }
 
-int rlhf__speed_measure(const rlhf_compute *t, int32_t dtype, struct rlhf__speed *out) {
+int rlhf__speed_measure(const rlhf_compute *t, int32_t dtype, double flops,
+                        struct rlhf__speed *out) {
     struct trial x = {.t = t, .dtype = dtype};
     *out = (struct rlhf__speed){.product = 0};
     if (t->device != RLHF_DEVICE_CPU || !RLHF_COMPUTE_HAS(t, attention) ||
         !RLHF_COMPUTE_HAS(t, lm_head) || !RLHF_COMPUTE_HAS(t, add))
         return 0;
     struct repeats large;
-    const double product = peak(t, dtype, &large);
+    const double product = peak(t, dtype, flops, &large, &x.budget);
+    x.budget /= 5;
     if (product >= SLOW / 10 && prepare(&x) == RLHF_OK) {
         x.call = call_add;
         const double add = least_time(&x);

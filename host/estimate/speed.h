@@ -4,10 +4,11 @@
 
 #include "estimate/quantised_speed.h"
 
-// Measures the speed of a large matrix product (GEMM) in `dtype`, in floating-point operations per
-// second. The measurement takes about 50 ms on a fast backend. Returns 0 if the speed cannot be
-// measured. [step]
-double rlhf__speed_peak(const rlhf_compute *, int32_t dtype);
+// Measures the speed of a large matrix product (GEMM) in `dtype`, in floating-point operations
+// (FLOPs) per second. The run has about `flops` of them: on a fast backend, the measurement takes
+// about 1 % of their time, but not more than 50 ms. Returns 0 if the speed cannot be measured.
+// [step]
+double rlhf__speed_peak(const rlhf_compute *, int32_t dtype, double flops);
 // Returns the bytes of host memory that the measurement needs. [any]
 uint64_t rlhf__speed_peak_bytes(const rlhf_compute *, int32_t dtype);
 
@@ -21,12 +22,13 @@ struct rlhf__speed {
     struct rlhf__quantised_speed quantised[RLHF_FORMAT_Q5_1 + 1]; // by enum rlhf_format
 };
 
-// Measures *out in about 0.1 s. The speeds are those of the fastest calls. If other programs use
-// the processors, that of GEMMs is by processor time, and the measurement takes about 0.4 s.
-// Returns 0 if the speeds cannot be measured, among others because the backend is too slow for the
-// measurement, or is not a CPU. Then *out is all 0. The speeds of quantised weights are left 0;
+// Measures *out in about 2 % of the time of a run with `flops` FLOPs, but in not more than 0.1 s.
+// The speeds are those of the fastest calls. If other programs use the processors, that of GEMMs is
+// by processor time, and the measurement takes about four times as long. Returns 0 if the speeds
+// cannot be measured, among others because the backend is too slow for the measurement, or is not a
+// CPU. Then *out is all 0. The speeds of quantised weights are left 0;
 // rlhf__quantised_speed_measure measures them. [step]
-int rlhf__speed_measure(const rlhf_compute *, int32_t dtype, struct rlhf__speed *out);
+int rlhf__speed_measure(const rlhf_compute *, int32_t dtype, double flops, struct rlhf__speed *out);
 
 // Returns 1 if other programs used the threads' processors during the measurement. [any]
 int rlhf__speed_busy(const struct rlhf__speed *);

@@ -237,7 +237,9 @@ static void report_speed(const struct rlhf__phase *p) {
     struct rlhf__report *r = p->report;
     double tokens = (double)p->learner->tokens, seconds = r->times.update;
     if (seconds > 0) set(p, "perf/train_tokens_per_s", tokens / seconds);
-    if (r->peak_flops == 0) r->peak_flops = rlhf__speed_peak(env->compute, env->dtype);
+    if (r->peak_flops == 0)
+        r->peak_flops = rlhf__speed_peak(env->compute, env->dtype,
+                                         p->learner->flops * (double)p->count->phases);
     if (r->peak_flops > 0 && seconds > 0)
         set(p, "perf/mfu", p->learner->flops / seconds / r->peak_flops);
     struct rusage usage;

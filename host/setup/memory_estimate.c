@@ -274,7 +274,7 @@ static rlhf_status run_on_plan(struct rlhf__run *r, struct rlhf__phase *p,
     if (st == RLHF_OK) st = r->feed->ops->largest(r->feed, &p->x, err);
     if (st == RLHF_OK) st = sample_ahead(r, &p->x, &cache, err);
     if (st == RLHF_OK) {
-        rlhf__time_begin(r);
+        rlhf__time_begin(r, (int64_t)p->x.rows.total);
         st = run_phase(r, p, &planned, &r->seconds, err);
     }
     close_ahead(r, cache);

@@ -187,8 +187,8 @@ rlhf_status rlhf__estimate_memory(struct rlhf__run *r, struct rlhf__memory_need 
 
 // From now on, the memory plan adds up how long its calls would take. Does nothing if the time of a
 // phase cannot be estimated: if the backend is not a CPU or is very slow, with environments,
-// rollout.ahead or several processes. [main]
-void rlhf__time_begin(struct rlhf__run *);
+// rollout.ahead or several processes. `tokens` is the number of tokens in the phase's rows. [main]
+void rlhf__time_begin(struct rlhf__run *, int64_t tokens);
 // Returns the seconds of the plan's calls since *at, and sets *at to their total. [any]
 double rlhf__time_lap(const struct rlhf__run *, double *at);
 // Set s->sampling and s->tokens. The plan has sampled two tokens in each slot, after the prompts of

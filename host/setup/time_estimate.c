@@ -16,14 +16,16 @@ static void measure_quantised(const struct rlhf__run *r, struct rlhf__speed *spe
                                           format, k, n, busy, &speed->quantised[format]);
 }
 
-void rlhf__time_begin(struct rlhf__run *r) {
+void rlhf__time_begin(struct rlhf__run *r, int64_t tokens) {
     const rlhf_compute *table = r->session.compute->table;
+    const double once = (double)r->cast.policy->info.flops_per_token * (double)tokens;
+    const double flops = 3 * once * (double)(r->count.phases - r->count.phase); // with gradients
     struct rlhf__speed speed;
     if (r->req->environment || r->req->recorded || r->feed->ahead || r->req->split ||
         rlhf__team_shares(rlhf__run_learners(r)))
         return;
     const struct rlhf__running before = rlhf__running_begin("kernels", table->name, "linear()");
-    const int measured = rlhf__speed_measure(table, r->session.models.dtype, &speed);
+    const int measured = rlhf__speed_measure(table, r->session.models.dtype, flops, &speed);
     if (measured) measure_quantised(r, &speed);
     rlhf__running_end(&before);
     if (!measured) return;

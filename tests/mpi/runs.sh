@@ -104,10 +104,12 @@ fi
 
 # A rank is killed or stopped. Then all ranks end, and the run is resumed with another number of
 # ranks.
-"$host" $base --reward period_count.so --phases 40 --set checkpoint.every=1 --out whole >"$work/out" 2>&1 || fail "a whole run"
+small_model small
+long="$base --reward period_count.so --policy small --set policy.init=random --phases 80 --set checkpoint.every=1"
+"$host" $long --out whole >"$work/out" 2>&1 || fail "a whole run"
 for how in KILL STOP; do
     out=$work/hurt-$how
-    start "$first" 2 "$host" $base --reward period_count.so --phases 40 --set checkpoint.every=1 --out "$out" &
+    start "$first" 2 "$host" $long --out "$out" &
     tries=0
     until [ -e "$out/checkpoints/000003" ] || [ $tries = 600 ]; do
         sleep 0.1
@@ -116,7 +118,7 @@ for how in KILL STOP; do
     kill -s $how "$(ps -eo pid=,args= | awk -v out="$out" '$2 ~ /rlhf-host$/ && index($0, out) { last = $1 } END { print last }')"
     wait
     [ -e "$out/checkpoints/latest" ] || fail "$how: a checkpoint is there"
-    [ "$(readlink "$out/checkpoints/latest")" != 000040 ] || fail "$how: the run has ended"
+    [ "$(readlink "$out/checkpoints/latest")" != 000080 ] || fail "$how: the run has ended"
     if [ $how = STOP ]; then says 'error: rank [01] on [^ ]* has not answered for 10 s'; fi
     # The launcher may return a moment before the last rank does. (A process that the kernel is
     # still ending has no arguments any more, but may still hold the lock: --resume waits for it.)

@@ -135,11 +135,15 @@ static rlhf_status t_weight_pack(void *ctx, rlhf_weight *w, rlhf_dev src) {
     return RLHF_OK;
 }
 static void t_weight_destroy(void *ctx, rlhf_weight *w) { (void)ctx, (void)w; }
+static int large_products;
+
 // A large product waits without using the processor, as if other programs did.
 static rlhf_status t_linear(void *ctx, rlhf_dev out, int32_t dtype, int32_t accumulate, rlhf_dev x,
                             const rlhf_weight *w, rlhf_dev bias, uint32_t rows) {
     (void)ctx, (void)out, (void)dtype, (void)accumulate, (void)x, (void)w, (void)bias;
-    if (rows == LARGE_ROWS) nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
+    if (rows != LARGE_ROWS) return RLHF_OK;
+    large_products++;
+    nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
     return RLHF_OK;
 }
 static rlhf_status t_attention(void *ctx, const rlhf_attn *a, const rlhf_ragged *r, rlhf_dev out,
@@ -156,25 +160,26 @@ static rlhf_status t_add(void *ctx, rlhf_dev to, rlhf_dev x, int32_t dtype, uint
     return RLHF_OK;
 }
 
+static const rlhf_compute sleepy = {.size = sizeof sleepy,
+                                    .name = "sleepy",
+                                    .device = RLHF_DEVICE_CPU,
+                                    .threads = 1,
+                                    .alloc = t_alloc,
+                                    .release = t_release,
+                                    .upload = t_upload,
+                                    .sync = t_sync,
+                                    .weight_create = t_weight_create,
+                                    .weight_pack = t_weight_pack,
+                                    .weight_destroy = t_weight_destroy,
+                                    .linear = t_linear,
+                                    .attention = t_attention,
+                                    .lm_head = t_lm_head,
+                                    .add = t_add};
+
 static void waiting_threads_are_noticed(void **state) {
     (void)state;
-    static const rlhf_compute sleepy = {.size = sizeof sleepy,
-                                        .name = "sleepy",
-                                        .device = RLHF_DEVICE_CPU,
-                                        .threads = 1,
-                                        .alloc = t_alloc,
-                                        .release = t_release,
-                                        .upload = t_upload,
-                                        .sync = t_sync,
-                                        .weight_create = t_weight_create,
-                                        .weight_pack = t_weight_pack,
-                                        .weight_destroy = t_weight_destroy,
-                                        .linear = t_linear,
-                                        .attention = t_attention,
-                                        .lm_head = t_lm_head,
-                                        .add = t_add};
     struct rlhf__speed s;
-    assert_true(rlhf__speed_measure(&sleepy, RLHF_F32, &s));
+    assert_true(rlhf__speed_measure(&sleepy, RLHF_F32, 1e15, &s));
     // by processor time, the product is faster than while it waits
     assert_true(s.product > 2.0 * LARGE_ROWS * LARGE_ROWS * LARGE_ROWS / (NAP_NS * 1e-9));
     assert_true(rlhf__speed_busy(&s));
@@ -183,8 +188,22 @@ static void waiting_threads_are_noticed(void **state) {
     assert_false(rlhf__speed_busy(&s));
 }
 
+// The measurement takes a small part of the run's time.
+static void short_runs_are_measured_briefly(void **state) {
+    (void)state;
+    struct rlhf__speed s;
+    large_products = 0;
+    assert_true(rlhf__speed_measure(&sleepy, RLHF_F32, 1e15, &s));
+    assert_true(large_products >= 3);
+    large_products = 0;
+    assert_true(rlhf__speed_measure(&sleepy, RLHF_F32, 1e6, &s));
+    assert_true(s.product > 0);
+    assert_int_equal(large_products, 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(the_line_adds_up),
-                                       cmocka_unit_test(waiting_threads_are_noticed)};
+                                       cmocka_unit_test(waiting_threads_are_noticed),
+                                       cmocka_unit_test(short_runs_are_measured_briefly)};
     return cmocka_run_group_tests_name("run: the time estimate", tests, NULL, NULL);
 }
