@@ -84,5 +84,5 @@ void bench_load(struct bench *b) {
 }
 
 double bench_peak_of(const struct bench *b) {
-    return b->dtype == RLHF_BF16 ? b->peak_bf16 : b->peak_f32;
+    return b->dtype == RLHF_BF16 && b->peak_bf16 > 0 ? b->peak_bf16 : b->peak_f32;
 }

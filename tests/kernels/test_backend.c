@@ -255,7 +255,10 @@ static void levels(void **state) {
         if (cap && strcmp(cap, text_of(l, "name")) == 0) allowed = i;
     }
     assert_true(used <= allowed);
-    assert_true(used == allowed || !is_set(json_array_get(all, used + 1), "supported"));
+    if (used < allowed && is_set(json_array_get(all, used + 1), "supported")) { // it is slow
+        const char *why = text_of(json_array_get(all, used + 1), "why_unused");
+        assert_true(!cap && strstr(why, "f32 instructions are faster"));
+    }
     const char *name = text_of(json_array_get(all, used), "name");
     const size_t len = strlen(name);
     if (strncmp(k->cpu2->detail, name, len) != 0 || k->cpu2->detail[len] != ',')

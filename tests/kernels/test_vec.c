@@ -143,12 +143,22 @@ static void levels_by_arithmetic(void **state) {
     assert_int_equal(rlhf__isa_keeping(RLHF__ISA_AVX2, "v1-amx"), -1);
     assert_int_equal(rlhf__isa_keeping(RLHF__ISA_AMX, "v2"), -1);
 }
+
+// A slow level is used only by name.
+static void slow_levels(void **state) {
+    (void)state;
+    assert_false(rlhf__isa_is_slow(rlhf__isa_choose(NULL)));
+    assert_false(rlhf__isa_is_slow(rlhf__isa_choose("")));
+    if (has(RLHF__ISA_AVX512_BF16))
+        assert_int_equal(rlhf__isa_choose("avx512_bf16"), RLHF__ISA_AVX512_BF16);
+}
 #endif
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(exp_is_right_up_to_the_edges),
 #ifdef __x86_64__
                                        cmocka_unit_test(levels_by_arithmetic),
+                                       cmocka_unit_test(slow_levels),
 #endif
                                        cmocka_unit_test(rounding_is_the_same_at_every_level)};
     return cmocka_run_group_tests_name("kernels: vec", tests, NULL, NULL);

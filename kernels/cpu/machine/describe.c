@@ -25,6 +25,8 @@ static void write_level(struct rlhf__json *j, int i, int used, const char *cap) 
         snprintf(why, sizeof why, "this build leaves it out");
     else if (lacks)
         snprintf(why, sizeof why, "this machine lacks %s", lacks);
+    else if (i > used && rlhf__isa_is_slow(i) && !(cap && *cap))
+        snprintf(why, sizeof why, "f32 instructions are faster on this CPU");
     else if (i > used)
         snprintf(why, sizeof why, "RLHF_CPU_ISA is %.20s", cap ? cap : "");
     rlhf__json_begin(j, NULL, "{");

@@ -7,11 +7,13 @@
 #include <string.h>
 
 int rlhf__isa_choose(const char *cap) {
+    const int named = cap && *cap;
     int isa = RLHF__ISA_COUNT - 1;
-    if (cap && *cap)
+    if (named)
         while (strcmp(cap, rlhf__isa_level(isa)->name) != 0)
             if (--isa < 0) return -1;
-    while (isa > 0 && (!rlhf__isa_level(isa)->hot || rlhf__isa_lacks(isa)))
+    while (isa > 0 && (!rlhf__isa_level(isa)->hot || rlhf__isa_lacks(isa) ||
+                       (!named && rlhf__isa_is_slow(isa))))
         isa--;
     return isa;
 }

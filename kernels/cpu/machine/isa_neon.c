@@ -17,6 +17,11 @@ const char *rlhf__isa_arithmetic(int isa) {
     return "v1";
 }
 
+int rlhf__isa_is_slow(int isa) {
+    (void)isa;
+    return 0;
+}
+
 const char *rlhf__isa_lacks(int isa) {
     (void)isa;
     return NULL;

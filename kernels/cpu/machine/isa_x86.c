@@ -115,3 +115,11 @@ const char *rlhf__isa_lacks(int isa) {
     if (isa >= RLHF__ISA_AVX512_BF16) NEED("avx512bf16", f.leaf_7_1_a >> 5 & 1);
     return isa >= RLHF__ISA_AMX ? lacks_amx() : NULL;
 }
+
+// Intel's cores begin a VDPBF16PS, 64 operations, every second cycle, and two f32 FMAs, also 64
+// operations, in each cycle (measured on an Emerald Rapids).
+int rlhf__isa_is_slow(int isa) {
+    unsigned a, b, c, d;
+    return isa == RLHF__ISA_AVX512_BF16 && __get_cpuid(0, &a, &b, &c, &d) &&
+           b == signature_INTEL_ebx && c == signature_INTEL_ecx && d == signature_INTEL_edx;
+}
