@@ -221,9 +221,9 @@ const char *rlhf__isa_lacks(int isa);
 // Returns 1 if this CPU computes bf16 products faster at a lower level, with the same bits.
 int rlhf__isa_is_slow(int isa);
 
-// Returns the best level that this CPU supports and that is not slow. If `cap`, the value of the environment variable
-// RLHF_CPU_ISA, is the name of a level, returns the best level up to it, slow or not. NULL or "" sets no
-// limit. Returns -1 if `cap` is anything else.
+// Returns the best level that this CPU supports and that is not slow. If `cap`, the value of the
+// environment variable RLHF_CPU_ISA, is the name of a level, returns the best level up to it, slow
+// or not. NULL or "" sets no limit. Returns -1 if `cap` is anything else.
 int rlhf__isa_choose(const char *cap);
 
 #endif
