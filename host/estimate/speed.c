@@ -43,16 +43,19 @@ struct repeats {
     double elapsed, cpu; // cpu: processor time of this process
 };
 
-// The part of the threads' time in which they had a processor.
-static double share_of(const struct repeats *all, uint32_t threads) {
-    return all->elapsed > 0 ? all->cpu / all->elapsed / (threads ? threads : 1) : 1;
-}
-
+#define BUDGET    0.05 // seconds for the largest product
 #define BUSY      0.75 // below this share, other programs use the processors
 #define BUSY_MORE 6    // then the repeats take this many budgets, because single ones vary
 
+// The part of the threads' time in which they had a processor, or 0 if the repeats were too short
+// to tell: the kernel counts the time of a thread that runs on another processor late.
+static double share_of(const struct repeats *all, uint32_t threads) {
+    return all->elapsed > BUDGET / 2 ? all->cpu / all->elapsed / (threads ? threads : 1) : 0;
+}
+
 static int is_busy(const rlhf_compute *t, const struct repeats *all) {
-    return t->device == RLHF_DEVICE_CPU && share_of(all, t->threads) < BUSY;
+    const double share = share_of(all, t->threads);
+    return t->device == RLHF_DEVICE_CPU && share > 0 && share < BUSY;
 }
 
 // Returns 1 if a measurement that began at `start` needs more repeats.
@@ -99,9 +102,8 @@ static double best_product(const rlhf_compute *t, int32_t dtype, int32_t dim, ui
     return best_cpu > best && is_busy(t, all) ? best_cpu : best;
 }
 
-#define LARGE  1024
-#define SLOW   2e10 // FLOPs per second
-#define BUDGET 0.05 // seconds for the largest product
+#define LARGE 1024
+#define SLOW  2e10 // FLOPs per second
 
 // Sets *large to the repeats of the largest product, or to 0 if the backend is slow, and *budget to
 // the seconds that were spent on them.

@@ -18,7 +18,7 @@ struct rlhf__speed {
     double memory;    // bytes per second that an elementwise operation reads and writes
     double attention; // FLOPs per second of attention
     double word;      // logits per second of the LM head, apart from its GEMM
-    double share;     // processor time of large GEMMs, divided by the threads' elapsed time
+    double share; // processor time of large GEMMs, divided by the threads' elapsed time; 0: unknown
     struct rlhf__quantised_speed quantised[RLHF_FORMAT_Q5_1 + 1]; // by enum rlhf_format
 };
 

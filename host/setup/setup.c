@@ -192,9 +192,17 @@ static rlhf_status make_plan(struct rlhf__run *r, struct rlhf__error *err) {
 // models, to check the checkpoint.
 static int only_told(const struct rlhf__run *r) { return r->req->dry_run && !r->req->resume; }
 
+static void set_phases(struct rlhf__run *r) {
+    int64_t planned = r->config->optim.schedule_phases;
+    struct rlhf__count *c = &r->count;
+    c->phases = r->config->run.phases > 0 ? r->config->run.phases : r->feed->phases;
+    c->horizon = planned > c->phases ? planned : c->phases;
+}
+
 static rlhf_status open_rows(struct rlhf__run *r, struct rlhf__error *err) {
     if (rlhf__run_acts(r)) return rlhf__setup_actor_rows(r, err);
     RLHF_TRY(rlhf__setup_rows(r, err));
+    set_phases(r);
     rlhf__say_tuned_defaults(r);
     rlhf__say_recomputable(r);
     return RLHF_OK;
@@ -235,13 +243,6 @@ static rlhf_status open_learner(struct rlhf__run *r, struct rlhf__error *err) {
     r->learner = rlhf__setup_learner(r, r->optim, r->critic_optim);
     RLHF_TRY(rlhf__shards_open(&r->learner, &r->cast.share, err));
     return rlhf__early_stop_init(&r->early_stop, &r->config->early_stop, err);
-}
-
-static void set_phases(struct rlhf__run *r) {
-    int64_t planned = r->config->optim.schedule_phases;
-    struct rlhf__count *c = &r->count;
-    c->phases = r->config->run.phases > 0 ? r->config->run.phases : r->feed->phases;
-    c->horizon = planned > c->phases ? planned : c->phases;
 }
 
 // On resume, log which files outside the run directory are read. The user should see them, because
@@ -324,7 +325,6 @@ static rlhf_status set_up(struct rlhf__run *r, struct rlhf__error *err) {
     say_bad_rows(r);
     say_hidden(r);
     if (only_told(r)) {
-        set_phases(r);
         rlhf__say_time(r);
         return rlhf__setup_disk(r, err);
     }
@@ -332,7 +332,6 @@ static rlhf_status set_up(struct rlhf__run *r, struct rlhf__error *err) {
     if (rlhf__run_acts(r)) return rlhf__setup_same(r, err);
     RLHF_TRY(rlhf__setup_device(r, err));
     RLHF_TRY(open_learner(r, err));
-    set_phases(r);
     RLHF_TRY(resume(r, err));
     rlhf__say_time(r);
     RLHF_TRY(rlhf__setup_disk(r, err));
