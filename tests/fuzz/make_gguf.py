@@ -82,6 +82,60 @@ def model(folder, name, arch, kinds, width=32, dim=8, hidden=32, **keys):
     writer.close()
 
 
+def begin(folder, name, arch, numbers):
+    """A file with a tokenizer, and without tensors."""
+    writer = gguf.GGUFWriter(f"{folder}/{name}", arch)
+    for key, value in numbers.items():
+        add_key = writer.add_float32 if isinstance(value, float) else writer.add_uint32
+        add_key(f"{arch}.{key}", value)
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("qwen35" if arch == "qwen35" else "lfm2")
+    writer.add_token_list(["a", "b", "ab", "c", "<s>", "</s>"])
+    writer.add_token_types([1, 1, 1, 1, 3, 3])
+    writer.add_token_merges(["a b"])
+    writer.add_bos_token_id(4)
+    writer.add_eos_token_id(5)
+    return writer
+
+
+def model_with_states(folder, name, arch, kind, width=32, dim=8, hidden=32):
+    """Two layers: one with a state, one with attention."""
+    numbers = {"context_length": 16, "embedding_length": width, "block_count": 2, "feed_forward_length": hidden,
+               "attention.head_count": 2, "attention.key_length": dim, "attention.value_length": dim,
+               "attention.layer_norm_rms_epsilon": 1e-5, "rope.freq_base": 1e6}
+    if arch == "lfm2":
+        numbers |= {"shortconv.l_cache": 3}
+    else:
+        numbers |= {"attention.head_count_kv": 1, "rope.dimension_count": dim // 2, "full_attention_interval": 2,
+                    "ssm.conv_kernel": 4, "ssm.state_size": 8, "ssm.group_count": 1, "ssm.time_step_rank": 2,
+                    "ssm.inner_size": 16}
+    writer = begin(folder, name, arch, numbers)
+    if arch == "lfm2":
+        writer.add_array("lfm2.attention.head_count_kv", [0, 1])
+        state = {"shortconv.in_proj": (3 * width, width), "shortconv.conv": (width, 3), "shortconv.out_proj": (width, width)}
+    else:
+        state = {"attn_qkv": (32, width), "attn_gate": (16, width), "ssm_beta": (2, width), "ssm_alpha": (2, width),
+                 "ssm_conv1d": (32, 4), "ssm_norm": (8,), "ssm_out": (width, 16)}
+        writer.add_tensor("blk.0.ssm_a", np.array([-1, -2], np.float32))
+        add(writer, "blk.0.ssm_dt.bias", (2,))
+    q = 2 * dim * (2 if arch == "qwen35" else 1)  # with gates
+    attention = {"attn_q": (q, width), "attn_k": (dim, width), "attn_v": (dim, width), "attn_output": (width, 2 * dim),
+                 "attn_q_norm": (dim,), "attn_k_norm": (dim,)}
+    norms = ("attn_norm", "post_attention_norm" if arch == "qwen35" else "ffn_norm")
+    every = {"ffn_gate": (hidden, width), "ffn_up": (hidden, width), "ffn_down": (width, hidden)}
+    add(writer, "token_embd.weight", (VOCAB, width), kind)
+    add(writer, "output_norm.weight" if arch == "qwen35" else "token_embd_norm.weight", (width,))
+    for layer, own in enumerate((state, attention)):
+        for norm in norms:
+            add(writer, f"blk.{layer}.{norm}.weight", (width,))
+        for part, shape in (own | every).items():
+            add(writer, f"blk.{layer}.{part}.weight", shape, T.F32 if len(shape) < 2 or part in ("shortconv.conv", "ssm_conv1d") else kind)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
 def main():
     folder = sys.argv[1]
     os.makedirs(folder, exist_ok=True)
@@ -96,6 +150,8 @@ def main():
           rope__scaling__finetuned=False)
     model(folder, "phi3", "phi3", (T.Q8_0, T.Q8_0, T.Q4_0), rope__dimension_count=4,
           rope__scaling__original_context_length=32)
+    model_with_states(folder, "lfm2", "lfm2", T.Q8_0)
+    model_with_states(folder, "qwen35", "qwen35", T.Q4_0)
     open(f"{folder}/short", "wb").write(b"GGUF\3\0\0\0")
 
 
