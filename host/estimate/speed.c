@@ -106,7 +106,7 @@ static double best_product(const rlhf_compute *t, int32_t dtype, int32_t dim, ui
 #define SLOW  2e10 // FLOPs per second
 
 // Sets *large to the repeats of the largest product, or to 0 if the backend is slow, and *budget to
-// the seconds that were spent on them.
+// the seconds that they may take.
 static double peak(const rlhf_compute *t, int32_t dtype, double flops, struct repeats *large,
                    double *budget) {
     struct repeats other = {0};
@@ -115,7 +115,8 @@ static double peak(const rlhf_compute *t, int32_t dtype, double flops, struct re
     double small = best_product(t, dtype, 256, 32, 0.002, &other);
     if (small < SLOW) return small; // a large product would take seconds on this slow backend
     *budget = 0.01 * flops / small < BUDGET ? 0.01 * flops / small : BUDGET;
-    const int32_t most = *budget < BUDGET / 10 ? LARGE / 2 : LARGE;
+    const int brief = t->device == RLHF_DEVICE_CPU && *budget < BUDGET / 10;
+    const int32_t most = brief ? LARGE / 2 : LARGE;
     double best = best_product(t, dtype, most, (uint32_t)most, *budget, large);
     // A GPU needs a larger product, so measure the largest one that fits the GPU's memory.
     for (int32_t dim = 8192; t->device != RLHF_DEVICE_CPU && best > 1e12 && dim > 1024; dim /= 2) {

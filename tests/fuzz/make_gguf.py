@@ -25,23 +25,15 @@ def add(writer, name, shape, kind=T.F32):
         writer.add_tensor(name, data, raw_dtype=kind)
 
 
-def model(folder, name, arch, kinds, width=32, dim=8, hidden=32, **keys):
-    heads, kv_heads = 2, 1
+def begin(folder, name, arch, numbers, pre="smollm"):
+    """A file with a tokenizer, and without tensors."""
     writer = gguf.GGUFWriter(f"{folder}/{name}", arch)
-    numbers = {"context_length": 16, "embedding_length": width, "block_count": 1, "feed_forward_length": hidden,
-               "attention.head_count": heads}
-    if arch != "gpt2":
-        numbers |= {"attention.head_count_kv": kv_heads, "attention.key_length": dim, "attention.value_length": dim}
     for key, value in numbers.items():
-        writer.add_uint32(f"{arch}.{key}", value)
-    writer.add_float32(f"{arch}.attention.layer_norm{'' if arch == 'gpt2' else '_rms'}_epsilon", 1e-5)
-    for key, value in keys.items():
-        key = f"{arch}." + key.replace("__", ".")
         {bool: writer.add_bool, int: writer.add_uint32, float: writer.add_float32,
-         str: writer.add_string}[type(value)](key, value)
+         str: writer.add_string}[type(value)](f"{arch}.{key}", value)
     pieces = arch in ("gemma3", "phi3", "granite")  # of SentencePiece
     writer.add_tokenizer_model("llama" if pieces else "gpt2")
-    writer.add_tokenizer_pre("default" if pieces else "smollm")
+    writer.add_tokenizer_pre("default" if pieces else pre)
     writer.add_token_list(["a", "b", "ab", "<0x0A>" if pieces else "c", "<s>", "</s>"])
     writer.add_token_types([1, 1, 1, 6 if pieces else 1, 3, 3])
     if pieces:
@@ -52,6 +44,24 @@ def model(folder, name, arch, kinds, width=32, dim=8, hidden=32, **keys):
     writer.add_bos_token_id(4)
     writer.add_eos_token_id(5)
     writer.add_chat_template("{{ messages }}")
+    return writer
+
+
+def end(writer):
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def model(folder, name, arch, kinds, width=32, dim=8, hidden=32, **keys):
+    heads, kv_heads = 2, 1
+    numbers = {"context_length": 16, "embedding_length": width, "block_count": 1, "feed_forward_length": hidden,
+               "attention.head_count": heads}
+    if arch != "gpt2":
+        numbers |= {"attention.head_count_kv": kv_heads, "attention.key_length": dim, "attention.value_length": dim}
+    numbers[f"attention.layer_norm{'' if arch == 'gpt2' else '_rms'}_epsilon"] = 1e-5
+    writer = begin(folder, name, arch, numbers | {key.replace("__", "."): value for key, value in keys.items()})
     a, b, c = kinds
     q, kv = heads * dim, kv_heads * dim
     add(writer, "token_embd.weight", (VOCAB, width), a)
@@ -76,26 +86,7 @@ def model(folder, name, arch, kinds, width=32, dim=8, hidden=32, **keys):
     if arch == "phi3":
         for which in ("long", "short"):
             add(writer, f"rope_factors_{which}.weight", (dim // 4,))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-
-
-def begin(folder, name, arch, numbers):
-    """A file with a tokenizer, and without tensors."""
-    writer = gguf.GGUFWriter(f"{folder}/{name}", arch)
-    for key, value in numbers.items():
-        add_key = writer.add_float32 if isinstance(value, float) else writer.add_uint32
-        add_key(f"{arch}.{key}", value)
-    writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre("qwen35" if arch == "qwen35" else "lfm2")
-    writer.add_token_list(["a", "b", "ab", "c", "<s>", "</s>"])
-    writer.add_token_types([1, 1, 1, 1, 3, 3])
-    writer.add_token_merges(["a b"])
-    writer.add_bos_token_id(4)
-    writer.add_eos_token_id(5)
-    return writer
+    end(writer)
 
 
 def model_with_states(folder, name, arch, kind, width=32, dim=8, hidden=32):
@@ -109,7 +100,7 @@ def model_with_states(folder, name, arch, kind, width=32, dim=8, hidden=32):
         numbers |= {"attention.head_count_kv": 1, "rope.dimension_count": dim // 2, "full_attention_interval": 2,
                     "ssm.conv_kernel": 4, "ssm.state_size": 8, "ssm.group_count": 1, "ssm.time_step_rank": 2,
                     "ssm.inner_size": 16}
-    writer = begin(folder, name, arch, numbers)
+    writer = begin(folder, name, arch, numbers, pre=arch)
     if arch == "lfm2":
         writer.add_array("lfm2.attention.head_count_kv", [0, 1])
         state = {"shortconv.in_proj": (3 * width, width), "shortconv.conv": (width, 3), "shortconv.out_proj": (width, width)}
@@ -130,10 +121,7 @@ def model_with_states(folder, name, arch, kind, width=32, dim=8, hidden=32):
             add(writer, f"blk.{layer}.{norm}.weight", (width,))
         for part, shape in (own | every).items():
             add(writer, f"blk.{layer}.{part}.weight", shape, T.F32 if len(shape) < 2 or part in ("shortconv.conv", "ssm_conv1d") else kind)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    end(writer)
 
 
 def main():
