@@ -22,9 +22,8 @@ static rlhf_status sumsq(void *ctx, rlhf_dev x, uint64_t n, double *host_out) {
 
 // The step of AdamW without weight decay. m = b1 m + (1 - b1) g, v = b2 v + (1 - b2) g^2. torch
 // corrects the bias of v before it adds eps; TensorFlow 1 corrects it in the learning rate.
-static double step_size(const rlhf_adamw *a, double m, double v) {
-    const double c1 = 1.0 - pow(a->beta1, (double)a->step);
-    const double c2 = 1.0 - pow(a->beta2, (double)a->step);
+// c1 = 1 - b1^step and c2 = 1 - b2^step.
+static double step_size(const rlhf_adamw *a, double c1, double c2, double m, double v) {
     if (a->epsilon == RLHF_ADAM_TF1) return a->lr * sqrt(c2) / c1 * m / (sqrt(v) + a->eps);
     return a->lr * (m / c1) / (sqrt(v / c2) + a->eps);
 }
@@ -43,6 +42,8 @@ static rlhf_status adamw(void *ctx, rlhf_dev w, rlhf_dev g, rlhf_dev m, rlhf_dev
         return rlhf__ref_leave(ctx, rlhf__ref_fail(ctx, RLHF_E_INVALID,
                                                    "step %lld (from 1), epsilon form %d (0 or 1)",
                                                    (long long)a->step, a->epsilon));
+    const double c1 = 1.0 - pow(a->beta1, (double)a->step);
+    const double c2 = 1.0 - pow(a->beta2, (double)a->step);
     for (uint64_t i = 0; i < n; i++) {
         const double grad = a->grad_scale * (double)rlhf__ref_f32(g)[i];
         const double mi = a->beta1 * (double)rlhf__ref_f32(m)[i] + (1.0 - a->beta1) * grad;
@@ -50,7 +51,7 @@ static rlhf_status adamw(void *ctx, rlhf_dev w, rlhf_dev g, rlhf_dev m, rlhf_dev
         const double wi = (double)rlhf__ref_f32(w)[i] * (1.0 - a->lr * a->weight_decay);
         rlhf__ref_f32(m)[i] = (float)mi;
         rlhf__ref_f32(v)[i] = (float)vi;
-        rlhf__ref_f32(w)[i] = (float)(wi - step_size(a, mi, vi));
+        rlhf__ref_f32(w)[i] = (float)(wi - step_size(a, c1, c2, mi, vi));
     }
     return rlhf__ref_leave(ctx, RLHF_OK);
 }

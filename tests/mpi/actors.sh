@@ -77,7 +77,7 @@ equal whole parts
 
 # A learner or an actor is killed. Then all processes end, and the run can be resumed with the same
 # bytes.
-long="$group $common --phases 60 --set checkpoint.every=1 --set checkpoint.keep=0"
+long="$group $common --phases 30 --set checkpoint.every=1 --set checkpoint.keep=0"
 "$host" $long --out long >"$work/out" 2>&1 || fail "a long run"
 left long >long.one
 for victim in 1 2 3 4; do
@@ -91,7 +91,7 @@ for victim in 1 2 3 4; do
     kill -KILL "$(ps -eo pid=,args= | awk -v out="$out" -v n=$victim '$2 ~ /rlhf-host$/ && index($0, out) && ++k == n { print $1 }')"
     wait
     [ -e "$out/checkpoints/latest" ] || fail "victim $victim: a checkpoint is there"
-    [ "$(readlink "$out/checkpoints/latest")" != 000060 ] || fail "victim $victim: the run has ended"
+    [ "$(readlink "$out/checkpoints/latest")" != 000030 ] || fail "victim $victim: the run has ended"
     start "$1" 2 "$host" --resume "$out" --set parallel.actors=1
     [ $status = 0 ] || fail "victim $victim: the run goes on"
     equal long "$out"
@@ -107,7 +107,7 @@ until [ -e "$out/checkpoints/000002" ] || [ $tries = 600 ]; do
 done
 kill -TERM "$(ps -eo pid=,args= | awk -v out="$out" '$2 ~ /rlhf-host$/ && index($0, out) { last = $1 } END { print last }')"
 wait
-says 'stopped after [0-9]* of 60 phases'
+says 'stopped after [0-9]* of 30 phases'
 says 'go on: rlhf-host --resume '
 "$host" --resume "$out" >"$work/out" 2>&1 || fail "a run that was stopped goes on"
 equal long "$out"
