@@ -155,6 +155,7 @@ static void a_dry_run_loads_nothing(void **state) {
                      0);
     assert_int_equal(
         e2e_shell(t, "RLHF_TEST_FREE=9999999999999 "
+                     "ASAN_OPTIONS=\"verify_asan_link_order=0:$ASAN_OPTIONS\" "
                      "LD_PRELOAD=\"$RLHF_TEST_PLUGINS/../faults/fault_space.so\" \"$HOST\" " PPO
                      "--policy huge --set compute.memory_check=false --dry-run --phases 3"),
         0);

@@ -9,8 +9,8 @@
     "--algo sft.so --policy model --set policy.init=random --data texts.jsonl --set "              \
     "batch.size=8 --threads 1 "
 #define FREE(kib)                                                                                  \
-    "RLHF_TEST_FREE=" kib                                                                          \
-    " LD_PRELOAD=\"$RLHF_TEST_PLUGINS/../faults/fault_space.so\" \"$HOST\" " SFT
+    "RLHF_TEST_FREE=" kib " ASAN_OPTIONS=\"verify_asan_link_order=0:$ASAN_OPTIONS\" "              \
+    "LD_PRELOAD=\"$RLHF_TEST_PLUGINS/../faults/fault_space.so\" \"$HOST\" " SFT
 
 static void run(struct e2e *t, int status, const char *command) {
     const int is = e2e_shell(t, "%s", command);
