@@ -105,8 +105,8 @@ static void json_has_one_object(void **state) {
 static void a_stopped_run_says_how_to_go_on(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_shell(t, "$HOST " PPO "--phases 100000 --out a 2>log >/dev/null & p=$!; "
-                                  "while ! test -s a/metrics.jsonl || "
-                                  "test $(wc -l <a/metrics.jsonl) -lt 6; do sleep 0.02; done; "
+                                  "while kill -0 $p && { ! test -s a/metrics.jsonl || "
+                                  "test $(wc -l <a/metrics.jsonl) -lt 6; }; do sleep 0.02; done; "
                                   "kill -INT $p; wait $p; cat log"),
                      0);
     const char *end = strstr(t->out, "stopped after ");

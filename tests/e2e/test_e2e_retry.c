@@ -120,7 +120,10 @@ static void with_faults(struct e2e *t, enum form form, const char *kinds, int mo
         // another rate gives other calls the faults
         const int st = run(t, dir, game(t, form, 5 + k % 7, most, count, kinds), more);
         end_game();
-        if (st != 0) fail_msg("%s", t->out);
+        if (st != 0) {
+            fputs(t->out, stderr); // fail_msg() would cut it
+            fail_msg("%s ended with status %d", dir, st);
+        }
         e2e_says(t, "played again (1 of 1000)");
         const int faults = faults_in(count);
         if (faults < (most < 10 ? most : 1)) fail_msg("only %d faults", faults);

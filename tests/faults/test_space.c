@@ -67,8 +67,9 @@ static void foreseen(void **state) {
 static void during_the_run(void **state) {
     struct e2e *t = *state;
     if (e2e_shell(
-            t, "echo 9999 >free; export RLHF_TEST_FREE_FILE=free; (while ! test -e "
-               "a/checkpoints/000001/config.json; do sleep 0.01; done; echo 100 >free) & " FREE(
+            t, "echo 9999 >free; export RLHF_TEST_FREE_FILE=free; (n=0; while ! test -e "
+               "a/checkpoints/000001/config.json && [ $((n += 1)) -le 6000 ]; do sleep 0.01; done; "
+               "echo 100 >free) & " FREE(
                    "1") "--phases 2000 --set checkpoint.every=1 --out a; s=$?; wait; exit $s") != 1)
         fail_msg("%s", t->out);
     e2e_says(t, " was not written: it takes 4");
