@@ -459,10 +459,12 @@ static void workspaces_are_known(void **state) {
     const uint64_t before = c->bytes_in_use(c->ctx);
     op_run(c, op_delta, &s, 1, &out);
     outputs_finish(&out);
+    uint64_t grown = c->bytes_in_use(c->ctx) - before;
     op_run(c, op_conv, &s, 1, &out);
     outputs_finish(&out);
+    // With guarded memory, a workspace on a GPU also shrinks.
+    if (c->bytes_in_use(c->ctx) - before > grown) grown = c->bytes_in_use(c->ctx) - before;
     assert_true(sum > 0);
-    const uint64_t grown = c->bytes_in_use(c->ctx) - before;
     assert_true(c->device == RLHF_DEVICE_CPU ? grown == sum : grown >= sum);
     kit_destroy(c);
 }
