@@ -108,6 +108,8 @@ static const struct backend *with_fault(enum fault fault) {
     faulty.table.delta = f_delta;
     faulty.table.conv_bwd = f_conv_bwd;
     faulty.table.delta_bwd = f_delta_bwd;
+    faulty.table.record = NULL; // a fault uploads what it changes
+    faulty.table.record_end = NULL;
     b = (struct backend){NULL, NULL, &faulty.table, NULL};
     assert_int_equal(backend.compute->alloc(backend.compute->ctx, LONG * 4, &faulty.zeros),
                      RLHF_OK);
