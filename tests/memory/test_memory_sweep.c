@@ -106,7 +106,7 @@ static void groups_with_a_reward_of_texts(void **state) {
 }
 
 static void rows_of_text(void **state) {
-    sweep(*state, "--algo sft.so --data texts.jsonl " TINY "cpu");
+    sweep(*state, "--algo sft.so --data texts.jsonl " TINY "reference");
 }
 
 static void preferences(void **state) {
@@ -116,7 +116,8 @@ static void preferences(void **state) {
               "{\"prompt\": \"The\", \"chosen\": \" film\", \"rejected\": \" thing\"}\n"
               "{\"prompt\": \"It\", \"chosen\": \" was the\", \"rejected\": \" in\"}\n"
               "{\"prompt\": \"I\", \"chosen\": \" think\", \"rejected\": \" the\"}\n");
-    sweep(t, "--algo bradley_terry.so --data pairs.jsonl --set score.calibrate=0 " TINY "cpu");
+    sweep(t,
+          "--algo bradley_terry.so --data pairs.jsonl --set score.calibrate=0 " TINY "reference");
 }
 
 // Tests compute.backend=auto on a machine without a card. The CUDA backend must not be loaded
