@@ -4,8 +4,8 @@
 //   ds_tj = p_tj (g_tj - sum_j p_tj g_tj) cap'(x_tj), dq_t = scale sum_j ds_tj k_j,
 //   dk_j = scale sum_t ds_tj q_t, dv_j = sum_t p_tj dout_t.
 // cap is that of attention.c; its derivative is 1 - tanh^2(x / c), or 1 without a softcap.
-// The sum over p g is computed here. It equals out . dout, but out is not used, because it may have
-// been rounded to bf16.
+// The sum over p g equals out . dout and is computed like that, from the stored `out`, as the other
+// backends do. In bf16 the rounding of `out` moves it.
 #include "number.h"
 #include "ops.h"
 #include "ragged.h"
@@ -15,7 +15,7 @@
 
 struct bwd {
     const rlhf_attn *a;
-    rlhf_dev dq, dk, dv, dout, lse, q, k, v;
+    rlhf_dev dq, dk, dv, dout, out, lse, q, k, v;
     double *dk_sum, *dv_sum; // [max_k, head_dim] of the current row and key head, prefix first
     double *p, *ds, *slope;  // [max_k] of the current query; slope: cap'
 };
@@ -36,7 +36,7 @@ static void query_bwd(const struct bwd *b, const struct rlhf__ref_span *s, uint6
     const uint64_t group = (uint64_t)(a->heads / a->kv_heads);
     const uint64_t oa = t * (uint64_t)a->out_stride + h * dim, ka = h / group * dim;
     const double lse = (double)rlhf__ref_f32(b->lse)[t * (uint64_t)a->heads + h];
-    double mean = 0.0;
+    const double mean = dot(a, b->dout, oa, b->out, oa);
     for (uint64_t j = sees.from; j < sees.end; j++) {
         double x = a->scale * dot(a, b->q, qa, b->k, ka + rlhf__ref_key(s, j) * kvs);
         const double bent = a->softcap > 0.0 ? tanh(x / a->softcap) : 0.0;
@@ -44,7 +44,6 @@ static void query_bwd(const struct bwd *b, const struct rlhf__ref_span *s, uint6
         b->slope[j] = 1.0 - bent * bent;
         b->p[j] = exp(x - lse);
         b->ds[j] = dot(a, b->dout, oa, b->v, ka + rlhf__ref_key(s, j) * kvs);
-        mean += b->p[j] * b->ds[j];
     }
     for (uint64_t j = sees.from; j < sees.end; j++)
         b->ds[j] = b->p[j] * (b->ds[j] - mean) * b->slope[j];
@@ -144,6 +143,7 @@ static rlhf_status attention_bwd(void *ctx, const rlhf_attn *attn, const rlhf_ra
                           dk,
                           dv,
                           dout,
+                          out,
                           lse,
                           q,
                           k,

@@ -29,7 +29,8 @@ static double kl_slope(const struct rlhf__ref_head_row *s, const rlhf_lm_head *a
     return p * (s->logp[v] - s->ref[v] - whole);
 }
 
-// g[vocab] = the derivative of the loss by the products of row t with the matrix.
+// g[vocab] = the derivative of the loss by the products of row t with the matrix. It is an input of
+// the two products that follow, so it has their dtype.
 static void logit_grad(double *g, const struct rlhf__ref_head_row *s, const rlhf_lm_head *a,
                        uint64_t t) {
     const int32_t y = rlhf__ref_i32(a->target)[t];
@@ -48,6 +49,8 @@ static void logit_grad(double *g, const struct rlhf__ref_head_row *s, const rlhf
         if (a->d_entropy) g[v] -= d_entropy * p * (s->logp[v] + entropy);
         if (a->d_kl) g[v] += d_kl * kl_slope(s, a, v, whole);
         g[v] *= rlhf__ref_dist_scale(a->dist) * s->slope[v];
+        if (a->dtype == RLHF_BF16)
+            g[v] = (double)rlhf__ref_from_bf16(rlhf__ref_to_bf16((float)g[v]));
     }
 }
 

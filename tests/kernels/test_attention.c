@@ -19,6 +19,11 @@ static const uint32_t lens[] = {7, 1, 33, 64, 2, 17, 70, 31};
 
 static const struct bound f32_bound = {1e-11, 5e-5}, bf16_bound = {2e-5, 5e-2};
 
+// Backends in host memory keep probabilities and their derivatives in f32, so their gradients
+// exceed this if they round other results to bf16 than the reference backend. CUDA rounds both
+// for its matrix products.
+static const double bf16_bwd_nmse = 2e-7;
+
 static const struct shape shapes[] = {
     {8, 2, 16, 1, RLHF_F32, 0, 0, 0, 0},
     {8, 4, 32, 1, RLHF_F32, 0, 0, 0, 0},
@@ -295,8 +300,10 @@ static void match_shape(struct kit *k, const struct shape *s) {
     // With fewer key heads than query heads, results are sums over the heads of a group. These sums
     // are larger than the result of one head, so rounding errors are larger, too.
     const struct bound bf16 = {bf16_bound.nmse, (s->kv_heads ? 2 : 1) * bf16_bound.max};
+    const int host = (k->cpu1->flags & RLHF_COMPUTE_HOST_MEMORY) != 0;
+    const struct bound bf16_bwd = {host ? bf16_bwd_nmse : bf16.nmse, bf16.max};
     check_match(k, attention, s, s->rows, f32_bound, bf16);
-    check_match(k, attention_bwd, s, s->rows, f32_bound, bf16);
+    check_match(k, attention_bwd, s, s->rows, f32_bound, bf16_bwd);
     if (s->causal) check_match(k, cached, s, s->rows, f32_bound, bf16);
 }
 

@@ -13,7 +13,7 @@
 enum { D = 8, REF_D = 24 };
 
 static const struct bound value_bound = {1e-10, 5e-5};
-static const struct bound f32_bound = {1e-10, 5e-4}, bf16_bound = {1e-4, 1e-1};
+static const struct bound f32_bound = {1e-10, 5e-4}, bf16_bound = {5e-7, 2e-2};
 
 static int has(const rlhf_compute *c) { return (c->flags & RLHF_COMPUTE_DIVERGENCE) != 0; }
 

@@ -19,7 +19,7 @@ static const struct bound value_bound = {1e-10, 5e-5};
 // Bounds of gradients. A few rows of the weight's gradient are much larger than the others, and
 // their errors are larger, too. So the largest error, divided by the root mean square of the
 // gradient, may be larger than value_bound allows.
-static const struct bound f32_bound = {1e-10, 5e-4}, bf16_bound = {1e-4, 1e-1};
+static const struct bound f32_bound = {1e-10, 5e-4}, bf16_bound = {1e-6, 2e-2};
 
 enum { OI = RLHF_WEIGHT_OUT_IN };
 

@@ -309,7 +309,8 @@ typedef struct rlhf_lm_head {
     rlhf_dev ref_hidden;        // act dtype [rows, ref_d]; needed for kl
     const rlhf_weight *ref_weight;
     // Backward only: the loss's gradients by logp, entropy and kl, f32 [rows]; NULL means zero.
-    // d_hidden and d_weight receive the results.
+    // d_hidden and d_weight receive the results. The gradients by the products of hidden states and
+    // weight are rounded to the act dtype, because they are inputs of matrix products.
     rlhf_dev d_logp, d_entropy, d_kl;
     rlhf_dev d_hidden; // act dtype [rows, d], overwritten
     rlhf_dev d_weight; // f32, layout of the weight's source, accumulated; may be NULL
