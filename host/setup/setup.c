@@ -204,6 +204,7 @@ static rlhf_status open_rows(struct rlhf__run *r, struct rlhf__error *err) {
     RLHF_TRY(rlhf__setup_rows(r, err));
     set_phases(r);
     rlhf__say_tuned_defaults(r);
+    rlhf__say_small_steps(r);
     rlhf__say_recomputable(r);
     return RLHF_OK;
 }

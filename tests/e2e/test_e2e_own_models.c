@@ -169,6 +169,34 @@ static void defaults_of_another_model_are_told(void **state) {
 #undef LARGE
 }
 
+// Updates that are much smaller than the distances between bf16 numbers are told, unless they add
+// up over the run, the products are in f32, or only an adapter is trained.
+static void updates_that_bf16_hides_are_told(void **state) {
+    struct e2e *t = *state;
+    const char *told = "but products in bf16 see this only of weights up to about 0.082 in size";
+    done(t, e2e_run(t, "--algo sft.so --policy model --data texts.jsonl --set policy.init=random "
+                       "--set batch.size=4 --set run.phases=1 --out trained"));
+#define SMALL                                                                                      \
+    "--algo grpo.so --policy trained --prompts prompts.txt --reward period_count.so --dry-run "    \
+    "--set algo.epochs=1 --set algo.minibatches=1 --set optim.warmup=0 "                           \
+    "--set optim.schedule=constant --set optim.lr=2e-5 --set compute.dtype=bf16 "                  \
+    "--set batch.size=8 --set sampling.max_new_tokens=4 "
+    done(t, e2e_run(t, SMALL "--set run.phases=8"));
+    e2e_says(t, "optim.lr=2e-05 moves a weight by about 0.00016 in 8 phases, ");
+    e2e_says(t, told);
+    e2e_says(t, "compute.dtype=f32 sees all changes");
+    const char *const others[] = {"--set run.phases=10", "--set compute.dtype=f32",
+                                  "--set policy.adapter.rank=2", "--set policy.init=random",
+                                  "--set algo.epochs=2"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        char flags[512];
+        snprintf(flags, sizeof flags, SMALL "--set run.phases=8 %s", others[i]);
+        done(t, e2e_run(t, "%s", flags));
+        assert_null(strstr(t->out, "but products in bf16"));
+    }
+#undef SMALL
+}
+
 static void what_may_not_be_read_is_there(void **state) {
     struct e2e *t = *state;
     if (e2e_shell(t, "chmod 000 model && ! ls model") != 0) {
@@ -218,6 +246,7 @@ int main(void) {
                                        TEST(weights_that_are_no_numbers_are_whose),
                                        TEST(default_prompts_are_told),
                                        TEST(defaults_of_another_model_are_told),
+                                       TEST(updates_that_bf16_hides_are_told),
                                        TEST(what_may_not_be_read_is_there),
                                        TEST(a_sample_may_hold_nul),
                                        TEST(a_resume_may_repeat_paths)};
