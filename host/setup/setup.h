@@ -209,10 +209,11 @@ void rlhf__say_time(const struct rlhf__run *);
 // rate is a default, log which settings are such defaults. The policy must be open. [main]
 void rlhf__say_tuned_defaults(const struct rlhf__run *);
 
-// ---- what products in bf16 see: small_steps.c ----
+// ---- updates that bf16 rounds away: small_steps.c ----
 
-// If all weights of a published model are trained, and products in bf16 would see little of what
-// the optimizer changes in the whole run, log it. The number of phases must be known. [main]
+// Log a note if all weights of a model are trained with products in bf16, and AdamW's steps in the
+// whole run are too small to change most of its bf16 weights. The number of phases must be known.
+// [main]
 void rlhf__say_small_steps(const struct rlhf__run *);
 
 // ---- what verify needs: recomputable.c ----

@@ -3,10 +3,10 @@
 
 #include "learn/schedule.h"
 
-// A bf16 number w has 8 significant bits. The halfway point to its neighbour is at least w / 512
-// away, so a change of u does not show if w > BLIND u. Most weights of published models are below
-// TYPICAL in size.
-enum { BLIND = 512 };
+// A bf16 number w has 8 significant bits, and half the distance to its neighbour is at least
+// w / 512. So if a weight above 512 u changes by u, it is rounded to the same bf16 number as
+// before. Most weights of published models are below TYPICAL.
+enum { ROUNDED = 512 };
 #define TYPICAL 0.1
 
 // How far AdamW moves a weight in the whole run, about: the learning rate in each step.
@@ -14,7 +14,7 @@ static double travel(const struct rlhf__run *r) {
     const struct rlhf__optim_config *c = &r->config->optim;
     const double steps = (double)r->cast.plan.epochs * (double)r->cast.plan.minibatches;
     double sum = 0;
-    for (int64_t i = 0; i < r->count.phases && sum * BLIND < TYPICAL; i++)
+    for (int64_t i = 0; i < r->count.phases && sum * ROUNDED < TYPICAL; i++)
         sum += c->lr * rlhf__schedule_factor(c, i, r->count.horizon) * steps;
     return sum;
 }
@@ -27,10 +27,11 @@ void rlhf__say_small_steps(const struct rlhf__run *r) {
         return;
     if (c->optim.kind != RLHF__OPTIM_ADAMW || c->optim.lr <= 0 || r->count.phases <= 0) return;
     const double u = travel(r);
-    if (u * BLIND >= TYPICAL) return;
+    if (u * ROUNDED >= TYPICAL) return;
     rlhf__logf(r->report.log, RLHF_LOG_INFO,
-               "optim.lr=%g moves a weight by about %.2g in %lld phases, but products in bf16 see "
-               "this only of weights up to about %.2g in size, because published weights are bf16 "
-               "numbers: compute.dtype=f32 sees all changes (docs/your-chat-model.md)",
-               c->optim.lr, u, (long long)r->count.phases, u * BLIND);
+               "optim.lr=%g moves a weight by about %.2g in %lld phases; if the weights of the "
+               "file are bf16 numbers, as those of most published models are, products in bf16 "
+               "use the old value of every weight above %.2g, and compute.dtype=f32 uses the new "
+               "ones (docs/your-chat-model.md)",
+               c->optim.lr, u, (long long)r->count.phases, u * ROUNDED);
 }

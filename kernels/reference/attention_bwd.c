@@ -4,8 +4,8 @@
 //   ds_tj = p_tj (g_tj - sum_j p_tj g_tj) cap'(x_tj), dq_t = scale sum_j ds_tj k_j,
 //   dk_j = scale sum_t ds_tj q_t, dv_j = sum_t p_tj dout_t.
 // cap is that of attention.c; its derivative is 1 - tanh^2(x / c), or 1 without a softcap.
-// The sum over p g equals out . dout and is computed like that, from the stored `out`, as the other
-// backends do. In bf16 the rounding of `out` moves it.
+// The sum over p g equals out . dout and is computed from the stored `out`, as in the other
+// backends. In bf16 `out` has been rounded, so the two differ slightly.
 #include "number.h"
 #include "ops.h"
 #include "ragged.h"
